@@ -10,6 +10,7 @@ pub mod console;
 pub mod date;
 pub mod exposition;
 mod headline;
+mod literals;
 pub mod page;
 pub mod shape_rows;
 pub mod status;

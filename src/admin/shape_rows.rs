@@ -42,7 +42,7 @@ pub fn shape_rows<'f>(
     let mut met = HashSet::new();
     let mut rows = Vec::new();
     for shape in shapes.iter().take(most) {
-        let outline = outline(shape.text.as_bytes(), String::new());
+        let outline = outline(shape.sample.as_bytes(), String::new());
         let passed = noted.get(plain(&outline)).copied();
         let reason = shape.reason.or_else(|| passed.map(|(_, reason)| reason));
         let passed = passed.map(|(count, _)| count);
@@ -108,5 +108,58 @@ pub const fn why(shape: &ShapeFacts) -> &'static str {
         (Some(reason), _) => reason.explain(),
         (None, ShapeStage::Prepared) => "The server has confirmed that it means the same.",
         (None, _) => Reason::Threshold.explain(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::console::sample;
+
+    #[test]
+    fn a_statement_that_was_passed_and_is_remembered_is_one_row() {
+        let rows = |count: usize| vec!["(-7, 'b', NULL, true)"; count].join(", ");
+        let moments = |count: usize| vec!["(7, CURRENT_TIMESTAMP)"; count].join(", ");
+        let times = vec!["(1, '2020-01-01'::timestamptz)"; 40].join(",");
+        for (remembered, passed) in [
+            (
+                "SELECT a FROM t WHERE b IN (1, 2, 3) AND c = 'x'",
+                "SELECT a FROM t WHERE b IN (4,5) AND c = 'y';",
+            ),
+            (
+                "SELECT a FROM t WHERE b NOT IN ('p', 'q') AND c = -1 -- one",
+                "SELECT a FROM t WHERE b NOT IN ('r', 's', 't', 'u') AND c = 5",
+            ),
+            (
+                "INSERT INTO t VALUES (1, 'a', NULL, 2.5)",
+                "INSERT INTO t VALUES (2, 'b', NULL, 1)",
+            ),
+            (
+                "UPDATE t SET a = CURRENT_TIMESTAMP, b = 5, c = 'x'",
+                "UPDATE t SET a = CURRENT_TIMESTAMP, b = 6, c = ''",
+            ),
+            (
+                &format!("INSERT INTO t VALUES {} RETURNING id", rows(100)),
+                &format!("INSERT INTO t VALUES {} RETURNING id", rows(3)),
+            ),
+            (
+                &format!("INSERT INTO t VALUES {}", moments(20)),
+                &format!("INSERT INTO t VALUES {}", moments(3)),
+            ),
+            (
+                &format!("INSERT INTO t (a, b) VALUES {times}"),
+                &format!("INSERT INTO t (a, b) VALUES {times}, (2, 'x'::timestamptz)"),
+            ),
+        ] {
+            let shapes = [sample::met(remembered)];
+            let passed = [Passed {
+                reason: Reason::Threshold,
+                shape: outline(passed.as_bytes(), String::new()),
+                count: 3,
+            }];
+            let rows = shape_rows(&shapes, &passed, 10);
+            assert_eq!(rows.len(), 1, "{rows:?}");
+            assert_eq!(rows[0].passed, Some(3), "{rows:?}");
+        }
     }
 }

@@ -15,10 +15,11 @@ use super::dialogue::{Dialogue, Outcome};
 use crate::config::{Address, Config, PlanChoice, Sources, settings};
 use crate::lab::login::Account;
 use crate::reason::Reason;
-use crate::sql::judge;
+use crate::sql::eligible::examine;
 use crate::sql::rewrite::{self, Rewritten};
 use crate::sql::scan::{Class, Literal, Scan};
 use crate::sql::split;
+use crate::sql::stays::InlineCause;
 use crate::sql::travel;
 use crate::statement::guard::{Check, Guard};
 use crate::statement::{Footprint, Plans, Terms, Verdict};
@@ -175,8 +176,10 @@ fn report(dialogue: &mut Dialogue, text: &[u8], outcome: Outcome) -> anyhow::Res
     let lent = &mut dialogue.hub.lent;
     if lent.scan.run(text, dialect).is_ok() {
         let scan = &lent.scan;
-        let first = std::str::from_utf8(text).ok();
-        let first = first.and_then(|text| judge(text, scan, dialect).ok());
+        let judged = std::str::from_utf8(text).ok();
+        let judged = judged.map(|text| examine(text, scan, dialect));
+        let causes = judged.as_ref().map(|judged| judged.stays.causes.clone());
+        let first = judged.and_then(|judged| judged.outcome.ok());
         if first.as_ref().is_some_and(|eligible| eligible.trivial) {
             // It would be asked about only if everything is.
             outcome = Outcome::Passed(Reason::Trivial);
@@ -187,7 +190,8 @@ fn report(dialogue: &mut Dialogue, text: &[u8], outcome: Outcome) -> anyhow::Res
         let last = recipe.as_ref().and_then(|recipe| recipe.eligible());
         // A recipe of which nothing is left has no arguments.
         let last = last.map_or(&[][..], |eligible| &eligible.arguments);
-        put_literals(&mut out, text, scan, &first, last)?;
+        let causes = causes.unwrap_or_default();
+        put_literals(&mut out, (text, scan), (&first, &causes), last)?;
         let shape = scan.shape(text).text_for_display();
         put(&mut out, "shape", shape)?;
         if last.contains(&true) {
@@ -212,9 +216,8 @@ fn put(out: &mut String, label: &str, value: impl fmt::Display) -> fmt::Result {
 
 fn put_literals(
     out: &mut String,
-    text: &[u8],
-    scan: &Scan,
-    first: &[bool],
+    (text, scan): (&[u8], &Scan),
+    (first, causes): (&[bool], &[Option<InlineCause>]),
     last: &[bool],
 ) -> fmt::Result {
     let mut number = 0;
@@ -222,15 +225,15 @@ fn put_literals(
         let is = |arguments: &[bool]| arguments.get(index).copied().unwrap_or(false);
         let (place, why) = if is(last) {
             number += 1;
-            (format!("${number}"), "")
+            (format!("${number}"), String::new())
         } else if is(first) {
             let why = "  (lifted by the text alone, kept in it after the server's answers)";
-            ("inline".to_owned(), why)
-        } else if first.is_empty() {
-            ("-".to_owned(), "")
+            ("inline".to_owned(), why.to_owned())
         } else {
-            let why = "  (a parameter may not stand here, or would mean something else)";
-            ("inline".to_owned(), why)
+            match causes.get(index).copied().flatten() {
+                Some(cause) => ("inline".to_owned(), format!("  ({})", cause.explain())),
+                None => ("-".to_owned(), String::new()),
+            }
         };
         let at = describe(text, scan, literal);
         put(out, "literal", format_args!("{place:<8}{at}{why}"))?;
@@ -513,7 +516,7 @@ literal         $1      string   byte 8, character 8        'ä'
 literal         $2      int4     byte 34, character 33      -42
 literal         $3      numeric  byte 46, character 45      1.5
 literal         inline  int4     byte 59, character 58      2  \
-(a parameter may not stand here, or would mean something else)
+(ORDER BY, GROUP BY or DISTINCT reads it, or compares it with what it reads)
 shape           SELECT ?, b FROM t WHERE id = ? AND x = ? ORDER BY ?
 rewritten       SELECT $1, b FROM t WHERE id = $2 AND x = $3 ORDER BY 2
 declared types  (the server infers), int4, numeric

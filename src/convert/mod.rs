@@ -16,14 +16,14 @@ pub use habits::{Habits, Timing};
 pub use lent::{Lent, Limits, Policy, Settings, Strictness};
 
 use crate::reason::Reason;
-use crate::sql::eligible::{self, Eligible};
+use crate::sql::eligible::{self, Judged};
 use crate::sql::scan::Scan;
 
 /// Whether a text that the scanner has accepted can be converted, as far as the text says.
-///
-/// # Errors
-/// Why it cannot be converted.
-pub fn judge(text: &[u8], scan: &Scan, dialect: crate::sql::Dialect) -> Result<Eligible, Reason> {
-    let text = std::str::from_utf8(text).map_err(|_| Reason::Encoding)?;
-    eligible::judge(text, scan, dialect)
+#[must_use]
+pub fn judge(text: &[u8], scan: &Scan, dialect: crate::sql::Dialect) -> Judged {
+    match std::str::from_utf8(text) {
+        Ok(text) => eligible::examine(text, scan, dialect),
+        Err(_) => Reason::Encoding.into(),
+    }
 }

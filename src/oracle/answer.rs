@@ -103,6 +103,18 @@ impl Answer {
             .collect();
         digits.parse::<usize>().ok()?.checked_sub(1)
     }
+
+    /// The parameter `$k` of `text` that the error's position points at, as an index.
+    pub(super) fn parameter_pointed_at(&self, text: &[u8]) -> Option<usize> {
+        let position = fields::field(self.error.as_deref()?, fields::POSITION)?;
+        let position: usize = std::str::from_utf8(position).ok()?.parse().ok()?;
+        let text = std::str::from_utf8(text).ok()?;
+        let (at, _) = text.char_indices().nth(position.checked_sub(1)?)?;
+        let behind = text.get(at..)?.strip_prefix('$')?;
+        let end = behind.find(|c: char| !c.is_ascii_digit());
+        let digits = behind.get(..end.unwrap_or(behind.len()))?;
+        digits.parse::<usize>().ok()?.checked_sub(1)
+    }
 }
 
 #[cfg(test)]
@@ -120,6 +132,22 @@ mod tests {
         assert_eq!(answer(message).sqlstate(), "42P18");
         assert_eq!(answer("no parameter $0").parameter_named(), None);
         assert_eq!(answer("syntax error").parameter_named(), None);
+    }
+
+    #[test]
+    fn errors_point_at_their_parameter() {
+        let pointed = |position: &str| {
+            let answer = Answer {
+                error: Some(format!("SERROR\0P{position}\0\0").into_bytes()),
+                ..Answer::default()
+            };
+            answer.parameter_pointed_at("SELECT 'é', $1, f($12)".as_bytes())
+        };
+        assert_eq!(pointed("13"), Some(0));
+        assert_eq!(pointed("19"), Some(11));
+        for other in ["", "0", "1", "14", "99", "x"] {
+            assert_eq!(pointed(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::sql::rewrite;
+use crate::sql::stays::Blame;
 use crate::standing::Standing;
 use crate::statement::common_values::Common;
 use crate::statement::guard::{Check, Guard};
@@ -44,6 +45,23 @@ pub(super) struct Candidate {
     /// The plans that the lesson is about, which are not the statement's if only custom plans will
     /// do.
     pub(super) wanted: Plans,
+}
+
+/// A reason against a statement, with what of it is to blame, as far as that is known.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Charge {
+    pub(super) reason: Reason,
+    pub(super) blame: Blame,
+}
+
+/// Against the whole of it.
+impl From<Reason> for Charge {
+    fn from(reason: Reason) -> Self {
+        Self {
+            reason,
+            blame: Blame::default(),
+        }
+    }
 }
 
 /// What was proven of a statement beside its types. Nothing is, of one that is planned for its
@@ -250,29 +268,38 @@ impl Candidate {
             return Err(Reason::Unstable);
         };
         let lists = recipe.list_arguments();
+        let refused = self.because_of(Reason::Refused, arguments);
         if lists.iter().any(|list| arguments.contains(list)) {
-            return self.refuse(Reason::Refused, "", topic, env);
+            return self.refuse(refused, "", topic, env);
         }
         let narrow = without(eligible, arguments);
         if narrow == eligible.arguments {
-            return Err(self.decline(Reason::Refused, "", env));
+            return Err(self.decline(refused, "", env));
         }
         env.lent.counters().add(Counter::Demotions, 1);
         env.lent.shapes.demote(recipe, narrow);
         self.try_again(topic, env)
     }
 
+    /// The reason, for the arguments at these indexes.
+    pub(super) fn because_of(&self, reason: Reason, arguments: &[usize]) -> Charge {
+        Charge {
+            reason,
+            blame: Blame::on(self.statement.recipe().literals_of(arguments)),
+        }
+    }
+
     /// The rewritten text is not what the original is: tries again with its lists or rows taken
     /// apart, if it has any, or declines it.
     pub(super) fn refuse(
         &self,
-        reason: Reason,
+        charge: impl Into<Charge>,
         detail: &str,
         topic: &mut Topic,
         env: &mut Env<'_>,
     ) -> Result<Plans, Reason> {
         if self.statement.recipe().list_arguments().is_empty() {
-            return Err(self.decline(reason, detail, env));
+            return Err(self.decline(charge, detail, env));
         }
         self.unfold(topic, env)
     }
@@ -296,11 +323,18 @@ impl Candidate {
     }
 
     /// The statement may not stand for its original.
-    pub(super) fn decline(&self, reason: Reason, detail: &str, env: &mut Env<'_>) -> Reason {
+    pub(super) fn decline(
+        &self,
+        charge: impl Into<Charge>,
+        detail: &str,
+        env: &mut Env<'_>,
+    ) -> Reason {
+        let Charge { reason, blame } = charge.into();
         let statement = &self.statement;
         env.standing.mirror.remove(statement.key());
         statement.record(Verdict::Declined {
             reason,
+            blame,
             epoch: self.epoch,
         });
         env.lent.counters().add(Counter::OracleDeclined, 1);
@@ -322,6 +356,7 @@ impl Candidate {
         statement.record(if statement.count_failure() {
             Verdict::Declined {
                 reason,
+                blame: Blame::default(),
                 epoch: self.epoch,
             }
         } else {

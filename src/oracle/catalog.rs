@@ -251,6 +251,13 @@ pub(super) fn read(answer: &Answer) -> Result<Catalog, Reason> {
     })
 }
 
+/// The types for which [`read`] refuses a statement as one with a [`Reason::TypedLiteral`].
+pub(super) fn unstable(answer: &Answer) -> Vec<u32> {
+    let domains = answer.values.first().map_or("", String::as_str);
+    let unstable = domains.split(',').filter_map(|it| it.strip_prefix('!'));
+    unstable.filter_map(|oid| oid.parse().ok()).collect()
+}
+
 /// The columns of a table, named as in a text, from FROM on.
 fn columns_of(table: &str) -> String {
     format!(
@@ -410,6 +417,10 @@ mod tests {
         assert_eq!(
             read(&answer(["5,!6", "0", "0", "0", "0"])),
             Err(Reason::TypedLiteral)
+        );
+        assert_eq!(
+            unstable(&answer(["5,!6,=7,!8", "0", "0", "0", "0"])),
+            [6, 8]
         );
         assert_eq!(
             read(&answer(["", "1", "0", "0", "0"])),

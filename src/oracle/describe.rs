@@ -1,15 +1,17 @@
 //! The state *describe*: the original and the rewritten text are parsed and described.
 
 use super::answer::Answer;
-use super::candidate::{Candidate, positions};
+use super::candidate::{Candidate, Charge, positions};
 use super::state::{About, Step};
 use super::topic::Topic;
 use super::{Env, catalog, explain, lists};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
+use crate::sql::stays::Blame;
 use crate::sql::{Dialect, Scan, oid};
 use crate::statement::Terms;
+use crate::wire::backend;
 use std::sync::Arc;
 
 /// Has the original parsed, and the candidate under a name on this connection. The scan is that of
@@ -56,13 +58,24 @@ pub(super) fn answered(
     if !rewritten.is_good() {
         let again = match rewritten.parameter_named() {
             Some(argument) => candidate.demote(&[argument], topic, env),
-            None => candidate.refuse(Reason::Refused, &rewritten.sqlstate(), topic, env),
+            None => {
+                let pointed = rewritten.parameter_pointed_at(candidate.statement.text());
+                let refused = candidate.because_of(Reason::Refused, pointed.as_slice());
+                candidate.refuse(refused, &rewritten.sqlstate(), topic, env)
+            }
         };
         return again.map(Step::Teach);
     }
     env.lent.counters().add(Counter::StatementsPrepared, 1);
     if original.description != rewritten.description {
-        let again = candidate.refuse(Reason::DifferentResult, "", topic, env);
+        let different = Charge {
+            reason: Reason::DifferentResult,
+            blame: Blame {
+                column: other_column(&original, &rewritten),
+                ..Blame::default()
+            },
+        };
+        let again = candidate.refuse(different, "", topic, env);
         return again.map(Step::Teach);
     }
     // Said once, when the statement is parsed, and not whenever it is executed (H-32).
@@ -91,6 +104,21 @@ pub(super) fn answered(
     });
     candidate.verified = env.now;
     Ok(explain::ask(candidate, eligible, text, env))
+}
+
+/// The number of the first column of the result that is not the same in both, from one on; zero if
+/// one has none.
+fn other_column(original: &Answer, rewritten: &Answer) -> u16 {
+    let columns = |answer: &Answer| {
+        let description = answer.description.as_deref().unwrap_or_default();
+        backend::described(description)
+            .map(<[u8]>::to_vec)
+            .collect()
+    };
+    let (original, rewritten): (Vec<_>, Vec<_>) = (columns(original), columns(rewritten));
+    let most = original.len().max(rewritten.len());
+    let other = (0..most).find(|at| original.get(*at) != rewritten.get(*at));
+    other.map_or(0, |at| u16::try_from(at + 1).unwrap_or(u16::MAX))
 }
 
 /// The arguments that must not be bound to parameters of the inferred types.

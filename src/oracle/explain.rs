@@ -5,7 +5,7 @@
 //! planned once, or that there is none, is then a matter of the generic plan.
 
 use super::answer::Answer;
-use super::candidate::{Candidate, Proven, positions};
+use super::candidate::{Candidate, Charge, Proven, positions};
 use super::lists::{self, Lists};
 use super::proof::{self, Hidden, Meaning, Plan};
 use super::state::{About, Exposure, Questions, Step};
@@ -14,6 +14,8 @@ use super::{Env, catalog, chosen, keys, lengths, question, travel};
 use crate::convert::Strictness;
 use crate::reason::Reason;
 use crate::sql::eligible::{self, Eligible};
+use crate::sql::stays::Blame;
+use crate::sql::{Literal, value};
 use crate::statement::{Plans, Statement, Terms};
 use std::sync::Arc;
 use std::vec::IntoIter;
@@ -107,7 +109,7 @@ fn first_answered(
     let answer = answers.first().ok_or(Reason::OracleFailed)?;
     let found = match catalog::read(answer) {
         Ok(found) => found,
-        Err(reason) => return Err(candidate.decline(reason, "", env)),
+        Err(reason) => return Err(refused(reason, answer, &candidate, env)),
     };
     if !found.domains.is_empty() {
         let demoted = positions(&candidate.terms.types, |o| found.domains.contains(&o));
@@ -159,7 +161,7 @@ pub(super) fn answered(
     if let Some(answer) = answers.catalog {
         let found = match catalog::read(&answer) {
             Ok(found) => found,
-            Err(reason) => return Err(candidate.decline(reason, "", env)),
+            Err(reason) => return Err(refused(reason, &answer, &candidate, env)),
         };
         immutable = found.immutable;
         if let Some(eligible) = candidate.statement.recipe().eligible() {
@@ -175,13 +177,8 @@ pub(super) fn answered(
         candidate.reads_each_time(&found.naming);
     }
     if read_as_values(&candidate, &custom).as_ref() != Some(&original) {
-        // Between the two questions such a word has come to mean another moment, so that the plans
-        // cannot be the same: who wants the statement converted has to write something else.
-        let reason = match says_moment(&candidate, topic, env) {
-            true => Reason::VolatileLiteral,
-            false => Reason::DifferentPlan,
-        };
-        let again = candidate.refuse(reason, "", topic, env);
+        let charge = charge((&original, &custom), &candidate, topic, env);
+        let again = candidate.refuse(charge, "", topic, env);
         return again.map(Step::Teach);
     }
     candidate.terms = Arc::new(Terms {
@@ -288,16 +285,50 @@ fn plan_bytes(custom: &Answer, generic: Option<&Answer>) -> usize {
     }
 }
 
-/// Whether the text has a literal that says a moment, such as `now`.
-fn says_moment(candidate: &Candidate, topic: &Topic, env: &mut Env<'_>) -> bool {
+/// The catalog's answer forbids the statement, perhaps for the types of some arguments.
+fn refused(reason: Reason, answer: &Answer, candidate: &Candidate, env: &mut Env<'_>) -> Reason {
+    let unstable = catalog::unstable(answer);
+    let arguments = positions(&candidate.terms.types, |oid| unstable.contains(&oid));
+    candidate.decline(candidate.because_of(reason, &arguments), "", env)
+}
+
+/// Why the plan of the literals is another than that of the text, and because of which of them.
+fn charge(
+    (original, custom): (&Plan, &Answer),
+    candidate: &Candidate,
+    topic: &Topic,
+    env: &mut Env<'_>,
+) -> Charge {
     let (dialect, recipe) = (env.standing.dialect, candidate.statement.recipe());
-    if env.lent.scan_again(&topic.text, dialect, recipe).is_err() {
-        return false;
+    let scanned = env.lent.scan_again(&topic.text, dialect, recipe);
+    let (text, scan) = (&topic.text[..], &env.lent.scan);
+    let literals = match scanned {
+        Ok(()) => scan.literals(),
+        Err(_) => &[],
+    };
+    let is_moment = |literal: &&Literal| {
+        let mut values = scan.elements(literal).iter();
+        values.any(|value| eligible::is_volatile(text, value))
+    };
+    // Between the two questions such a word has come to mean another moment, so that the plans
+    // cannot be the same: who wants the statement converted has to write something else.
+    if let Some(index) = literals.iter().position(|literal| is_moment(&literal)) {
+        return Charge {
+            reason: Reason::VolatileLiteral,
+            blame: Blame::on([index].into_iter().collect()),
+        };
     }
-    let scan = &env.lent.scan;
-    let literals = scan.literals().iter();
-    let mut values = literals.flat_map(|literal| scan.elements(literal));
-    values.any(|value| eligible::is_volatile(&topic.text, value))
+    let values: Vec<Vec<u8>> = literals
+        .iter()
+        .map(|literal| value::of(text, literal))
+        .collect();
+    let apart = read_as_values(candidate, custom)
+        .map(|custom| proof::values_apart(original, &custom, &values))
+        .unwrap_or_default();
+    Charge {
+        reason: Reason::DifferentPlan,
+        blame: Blame::on(apart.into_iter().collect()),
+    }
 }
 
 /// The plan of the rewritten text; `None` if there is none.

@@ -92,6 +92,7 @@
 
 mod align;
 mod constant;
+mod differs;
 mod kinds;
 mod loose;
 mod meaning;
@@ -104,6 +105,7 @@ mod tree;
 mod visibility;
 
 pub(super) use align::Apart;
+pub(super) use differs::values_apart;
 pub(super) use meaning::Meaning;
 pub(super) use statistics::questions;
 pub(super) use tree::Plan;

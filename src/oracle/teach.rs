@@ -10,9 +10,11 @@ use crate::reason::Reason;
 use crate::sql::eligible::{self, Eligible};
 use crate::sql::hazard::Hazards;
 use crate::sql::scan::Scan;
+use crate::sql::stays::Blame;
 use crate::sql::survey;
 use crate::statement::mirror::Name;
-use crate::statement::{Millis, Plans, Statement, Terms, Verdict};
+use crate::statement::story::Episode;
+use crate::statement::{Millis, Plans, Recipe, Statement, Terms, Verdict};
 use std::sync::Arc;
 
 /// Milliseconds after which a question somebody else put counts as forgotten.
@@ -39,8 +41,8 @@ pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Resu
     }
     let (scan, dialect) = (&env.lent.scan, env.standing.dialect);
     let eligible = recipe.judgement(scan, || judge(text, scan, dialect))?;
-    if has_volatile_inline(text, scan, eligible) {
-        return Err(Reason::VolatileLiteral);
+    if let Some(index) = volatile_inline(text, scan, eligible) {
+        return Err(leave_volatile(&recipe, index));
     }
     let plans = match wanted {
         // A generic plan locks all partitions, whatever the literals say.
@@ -49,7 +51,7 @@ pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Resu
     };
     let statement = env.lent.statement(&recipe, plans, text, env.standing)?;
     if let Some(reason) = hazard_of(survey.hazards) {
-        statement.record(Verdict::Declined { reason, epoch });
+        statement.record(declined(reason, epoch));
     }
     if let Some(reason) = statement.settled_against(epoch) {
         return Err(reason);
@@ -94,6 +96,16 @@ pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Resu
         return columns::ask(candidate, env);
     }
     describe::ask(candidate, &topic.text, env)
+}
+
+/// A verdict against the whole of a statement.
+fn declined(reason: Reason, epoch: u64) -> Verdict {
+    let blame = Blame::default();
+    Verdict::Declined {
+        reason,
+        blame,
+        epoch,
+    }
 }
 
 /// Why a text whose objects have these hazards is passed through.
@@ -147,12 +159,25 @@ fn claim(statement: &Statement, topic: &mut Topic, env: &Env<'_>) -> Result<(), 
     Ok(())
 }
 
-/// Whether an inline literal holds a word that means another moment each time (H-07).
-fn has_volatile_inline(text: &[u8], scan: &Scan, eligible: &Eligible) -> bool {
+/// Notes that a text of the shape is left for the literal at this index, which says a moment.
+fn leave_volatile(recipe: &Recipe, index: usize) -> Reason {
+    let blame = Blame::on([index].into_iter().collect());
+    let reason = Reason::VolatileLiteral;
+    recipe.story().note(Episode::Left(reason, blame));
+    reason
+}
+
+/// The first inline literal that holds a word which means another moment each time (H-07).
+fn volatile_inline(text: &[u8], scan: &Scan, eligible: &Eligible) -> Option<usize> {
     let literals = scan.literals().iter().zip(&eligible.arguments);
-    let inline = literals.filter(|(_, argument)| !**argument);
-    let mut values = inline.flat_map(|(literal, _)| scan.elements(literal));
-    values.any(|value| eligible::is_volatile(text, value))
+    let mut inline = literals
+        .enumerate()
+        .filter(|(_, (_, argument))| !**argument);
+    let found = inline.find(|(_, (literal, _))| {
+        let mut values = scan.elements(literal).iter();
+        values.any(|value| eligible::is_volatile(text, value))
+    });
+    found.map(|(index, _)| index)
 }
 
 #[cfg(test)]
@@ -172,7 +197,7 @@ mod tests {
         eligible.arguments = vec![false, true];
         let found = |token: &str| {
             let text = format!("select {token}, a from t where b = 5");
-            has_volatile_inline(text.as_bytes(), &scanned(&text), &eligible)
+            volatile_inline(text.as_bytes(), &scanned(&text), &eligible) == Some(0)
         };
         for token in [
             "'Now'",

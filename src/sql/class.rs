@@ -116,6 +116,36 @@ impl Literal {
 /// The kind of a [`Break`] that is a comment; literals have their class.
 pub(super) const COMMENT: u8 = 4;
 
+/// What a text may hold where there is a break of this kind that is no column of rows.
+pub(super) const fn sample(kind: u8) -> &'static [u8] {
+    const TEXT: u8 = Class::Text as u8;
+    const INT4_LIST: u8 = Class::Int4List as u8;
+    const TEXT_LIST: u8 = Class::TextList as u8;
+    match kind {
+        COMMENT => b" ",
+        TEXT => b"''",
+        INT4_LIST => b"0, 0",
+        TEXT_LIST => b"'', ''",
+        _ => b"0",
+    }
+}
+
+/// The cast behind each value of a column of rows of this kind, if it is one.
+pub(super) fn cell_cast(kind: u8) -> Option<&'static str> {
+    const CASTS: [(Class, &str); 8] = [
+        (Class::TimestamptzRows, "::timestamptz"),
+        (Class::TimestampRows, "::timestamp"),
+        (Class::DateRows, "::date"),
+        (Class::TimeRows, "::time"),
+        (Class::UuidRows, "::uuid"),
+        (Class::JsonRows, "::json"),
+        (Class::JsonbRows, "::jsonb"),
+        (Class::ByteaRows, "::bytea"),
+    ];
+    let cast = CASTS.iter().find(|(class, _)| *class as u8 == kind);
+    (kind >= Class::Int4Rows as u8).then(|| cast.map_or("", |(_, cast)| cast))
+}
+
 /// An interruption of the shape's own text: a literal or a comment.
 ///
 /// Comments that differ from call to call (trace ids) must not make new shapes.

@@ -28,6 +28,7 @@ use self::names::Input;
 use self::slot::{Place, Slot, Stay};
 use self::visit::Walk;
 use super::scan::{Class, Dialect, Form, Literal, Scan};
+use super::stays::{InlineCause, Stays};
 use super::value::single;
 pub use stored::Column;
 pub use tables::Named;
@@ -114,26 +115,53 @@ pub fn is_hopeless(scan: &Scan) -> bool {
     is_long(scan) && scan.shape_bytes() > MAX_TEXT
 }
 
+/// The judgement on a shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// What may be done with it, or the reason why it must be passed through.
+    pub outcome: Result<Eligible, Reason>,
+    /// Why literals stay in the text, for people.
+    pub stays: Stays,
+}
+
+/// Nothing was looked at of its literals.
+impl From<Reason> for Judged {
+    fn from(reason: Reason) -> Self {
+        Self {
+            outcome: Err(reason),
+            stays: Stays::default(),
+        }
+    }
+}
+
 /// Judges the statement in `text`, which `scan` has just scanned.
 ///
 /// # Errors
 ///
 /// The reason why the statement must be passed through.
 pub fn judge(text: &str, scan: &Scan, dialect: Dialect) -> Result<Eligible, Reason> {
+    examine(text, scan, dialect).outcome
+}
+
+/// The same, with why literals stay in the text.
+#[must_use]
+pub fn examine(text: &str, scan: &Scan, dialect: Dialect) -> Judged {
     if scan.is_folded() {
         return lists::judge(text, scan, dialect);
     }
-    judge_flat(text, scan).map(|(eligible, _)| eligible)
+    let mut stays = Stays::default();
+    let outcome = judge_flat(text, scan, &mut stays).map(|(eligible, _)| eligible);
+    Judged { outcome, stays }
 }
 
 /// Judges a text whose lists were taken apart; also says of each literal whether it is an element
-/// of a list.
-fn judge_flat(text: &str, scan: &Scan) -> Result<(Eligible, Vec<bool>), Reason> {
+/// of a list. Why literals stay goes into `stays`, as far as it is found out.
+fn judge_flat(text: &str, scan: &Scan, stays: &mut Stays) -> Result<(Eligible, Vec<bool>), Reason> {
     if scan.body().len() > MAX_TEXT || scan.literals().len() > MAX_LITERALS {
         return Err(Reason::TooComplex);
     }
     let mut masked = Masked::new(text.as_bytes(), scan);
-    check_words(&masked)?;
+    check_words(&masked, stays)?;
     let mut contexts = Contexts::new(text, scan, &masked)?;
     masked.blank_conflict_targets();
     masked.blank_key_locks();
@@ -144,15 +172,15 @@ fn judge_flat(text: &str, scan: &Scan) -> Result<(Eligible, Vec<bool>), Reason> 
         .zip(&contexts.cast)
         .map(|(slot, cast)| slot.is_free() && cast.is_none())
         .collect();
+    let casts = walk.slots.iter().zip(&contexts.cast);
+    stays.causes = casts
+        .map(|(slot, cast)| inline_cause(slot, *cast))
+        .collect();
     for (index, literal) in scan.literals().iter().enumerate() {
         if !arguments[index] {
             let input = contexts.cast[index].unwrap_or(Input::Unknown);
-            check_inline(text, literal, input).map_err(|reason| match reason {
-                Reason::TypedLiteral if walk.slots[index].stay == Stay::Sorted => {
-                    Reason::SortExpression
-                }
-                reason => reason,
-            })?;
+            check_inline(text, literal, input)
+                .map_err(|reason| refused_for(index, reason, &walk.slots[index], stays))?;
         }
     }
     if !arguments.is_empty() && !arguments.contains(&true) {
@@ -186,6 +214,33 @@ fn judge_flat(text: &str, scan: &Scan) -> Result<(Eligible, Vec<bool>), Reason> 
         arguments,
     };
     Ok((eligible, at(Place::Listed)))
+}
+
+/// Why a literal is no argument, if it is none.
+fn inline_cause(slot: &Slot, cast: Option<Input>) -> Option<InlineCause> {
+    match (slot.stay, cast) {
+        (Stay::Sorted, _) => Some(InlineCause::Sorted),
+        (_, Some(_)) => Some(InlineCause::Typed),
+        (Stay::No, None) if slot.is_free() => None,
+        (Stay::No | Stay::Banned, None) => Some(InlineCause::Place),
+    }
+}
+
+/// Notes that the text is refused because the literal at this index stays, for which `check_inline`
+/// has given this reason; returns the reason for people.
+fn refused_for(index: usize, reason: Reason, slot: &Slot, stays: &mut Stays) -> Reason {
+    stays.blame.literals.add(index);
+    let (cause, reason) = match reason {
+        Reason::TypedLiteral if slot.stay == Stay::Sorted => {
+            (InlineCause::Sorted, Reason::SortExpression)
+        }
+        Reason::VolatileLiteral => (InlineCause::Moment, reason),
+        _ => (InlineCause::Unstable, reason),
+    };
+    if let Some(known) = stays.causes.get_mut(index) {
+        *known = Some(cause);
+    }
+    reason
 }
 
 /// Whether a literal that is no list says a moment, such as `now`: kept in a cached statement it
@@ -285,7 +340,7 @@ fn typed(name: &str, sort: Sort) -> Option<Input> {
 }
 
 /// Checks that need no tree: forbidden names, intervals with fields, sizes.
-fn check_words(masked: &Masked) -> Result<(), Reason> {
+fn check_words(masked: &Masked, stays: &mut Stays) -> Result<(), Reason> {
     let (mut links, mut depth) = (0, 0_usize);
     for (index, token) in masked.tokens.iter().enumerate() {
         if token.end - token.start > MAX_WORD && !matches!(token.sort, Sort::Text(_)) {
@@ -298,6 +353,12 @@ fn check_words(masked: &Masked) -> Result<(), Reason> {
                     return Err(reason);
                 }
                 if word.eq_ignore_ascii_case("interval") && has_fields(masked, index) {
+                    let behind = masked.tokens[index..].iter();
+                    let mut literals = behind.filter_map(|token| match token.sort {
+                        Sort::Text(literal) => Some(literal),
+                        _ => None,
+                    });
+                    stays.blame.literals.extend(literals.next());
                     return Err(Reason::TypedLiteral);
                 }
                 links += usize::from(names::chains(word));

@@ -35,6 +35,7 @@ pub mod scan;
 pub mod settings;
 pub mod shape;
 pub mod split;
+pub mod stays;
 pub mod survey;
 pub mod tag;
 pub mod touched;

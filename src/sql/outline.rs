@@ -37,7 +37,8 @@ const AROUND: [&[u8]; 4] = [b"declare", b"prepare", b"copy", b"create"];
 const BEFORE_VALUES: [&[u8]; 5] = [b"to", b"role", b"authorization", b"zone", b"names"];
 
 /// `text` with `?` for each constant, `...` for what follows the first constant in a list of them,
-/// and neither comments nor line breaks. It is never longer than [`MAX_BYTES`] and three dots.
+/// or the first row behind VALUES if others look like it, and neither comments nor line breaks. It
+/// is never longer than [`MAX_BYTES`] and three dots.
 #[must_use]
 pub fn outline(text: &[u8], out: String) -> String {
     outline_within(text, out, MAX_BYTES)
@@ -62,6 +63,7 @@ pub fn outline_within(text: &[u8], mut out: String, most: usize) -> String {
         hides: false,
         is_sure,
         certain: None,
+        rows: Rows::default(),
     };
     if outline.tokens().is_none() {
         outline.is_sure = false;
@@ -96,6 +98,19 @@ enum Statement {
     Other,
 }
 
+/// The rows behind VALUES.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rows {
+    /// How many parentheses are open in the row that is read.
+    depth: usize,
+    /// Where that row begins in the outcome.
+    begin: usize,
+    /// Where the first one begins and ends, and where what is shown for all of them ends.
+    first: Option<(usize, usize, usize)>,
+    /// What comes next belongs to them: a row, or behind a row a comma.
+    expects: bool,
+}
+
 #[derive(Debug)]
 struct Outline<'t> {
     text: &'t [u8],
@@ -115,6 +130,7 @@ struct Outline<'t> {
     is_sure: bool,
     /// How much of the outcome comes before the first quote or comment.
     certain: Option<usize>,
+    rows: Rows,
 }
 
 impl Outline<'_> {
@@ -129,8 +145,8 @@ impl Outline<'_> {
                 Kind::Word => self.word(byte)?,
                 Kind::Operator => self.operator()?,
                 Kind::Comma => self.comma(),
-                Kind::Open => self.mark(Last::Opening),
-                Kind::Close => self.mark(Last::Operand),
+                Kind::Open => self.open(),
+                Kind::Close => self.close(),
                 Kind::Colon => self.mark(Last::Opening),
                 Kind::Quote => self.string(self.at, false)?,
                 Kind::Digit => self.number()?,
@@ -171,6 +187,9 @@ impl Outline<'_> {
 
     /// What stands in front of the next token.
     fn separate(&mut self) {
+        if self.rows.depth == 0 {
+            self.rows = Rows::default();
+        }
         if std::mem::take(&mut self.comma) {
             self.push(",");
         }
@@ -208,12 +227,68 @@ impl Outline<'_> {
         self.show(std::str::from_utf8(&byte).unwrap_or_default(), last);
     }
 
+    fn open(&mut self) {
+        let rows = self.rows;
+        self.separate();
+        self.rows = match rows.depth {
+            0 if rows.expects => Rows {
+                depth: 1,
+                begin: self.out.len(),
+                expects: false,
+                ..rows
+            },
+            0 => Rows::default(),
+            depth => Rows {
+                depth: depth + 1,
+                ..rows
+            },
+        };
+        self.mark(Last::Opening);
+    }
+
+    fn close(&mut self) {
+        self.mark(Last::Operand);
+        match self.rows.depth {
+            0 => {}
+            1 => self.row(),
+            _ => self.rows.depth -= 1,
+        }
+    }
+
+    /// A row has been shown. If it looks like the first one, it is left out again.
+    fn row(&mut self) {
+        let (begin, end) = (self.rows.begin, self.out.len());
+        self.rows.depth = 0;
+        let Some((first, first_end, shown)) = self.rows.first else {
+            self.rows.first = Some((begin, end, end));
+            return;
+        };
+        if self.out.get(first..first_end) != self.out.get(begin..end) {
+            self.rows = Rows::default();
+            return;
+        }
+        self.out.truncate(shown);
+        self.certain = self.certain.map(|certain| certain.min(shown));
+        if shown == first_end {
+            self.out.push_str(", ");
+            self.out.push_str(MORE);
+            self.rows.first = Some((first, first_end, self.out.len()));
+        }
+    }
+
     fn comma(&mut self) {
         if matches!(self.last, Last::Constant | Last::Constants) && !self.comma {
             (self.comma, self.space) = (true, false);
             self.at += 1;
         } else {
+            let rows = self.rows;
             self.mark(Last::Opening);
+            if rows.depth == 0 && rows.first.is_some() {
+                self.rows = Rows {
+                    expects: true,
+                    ..rows
+                };
+            }
         }
     }
 
@@ -319,6 +394,7 @@ impl Outline<'_> {
             Ok(plain) if plain.is_ascii() && !self.has_values() => self.show(plain, Last::Operand),
             _ => self.show_legible("", word),
         }
+        self.rows.expects = self.rows.depth == 0 && is_one_of(&[b"values"]);
         Some(())
     }
 

@@ -137,6 +137,27 @@ impl Dice {
     }
 }
 
+#[test]
+fn rows_that_look_like_the_first_one_are_not_shown() {
+    for (text, expected) in [
+        (
+            "insert into t values (1, f(2, now())), (-3, f(null, now())) ,(4,\n f(5, now())) \
+             RETURNING (a), (a)",
+            "insert into t values (?, f(?, now())), ... RETURNING (a), (a)",
+        ),
+        (
+            "INSERT INTO t VALUES (1, 2), (3, DEFAULT), (4, 5) ON CONFLICT DO NOTHING",
+            "INSERT INTO t VALUES (?, ...), (?, DEFAULT), (?, ...) ON CONFLICT DO NOTHING",
+        ),
+        (
+            "SELECT a FROM (VALUES (1), (2), (3)) t, (VALUES ((1)), ((2))) u WHERE (b), (c) = 1",
+            "SELECT a FROM (VALUES (?), ...) t, (VALUES ((?)), ...) u WHERE (b), (c) = ?",
+        ),
+    ] {
+        assert_eq!(outline(text.as_bytes()), expected);
+    }
+}
+
 /// Each notation of a constant or comment with a marker in it.
 const HIDDEN: [&str; 20] = [
     "'SECRET'",
@@ -196,6 +217,7 @@ fn no_constant_is_ever_shown() {
             format!("SELECT a FROM t WHERE b = {hidden} AND c"),
             format!("SELECT f({hidden}, {hidden})"),
             format!("INSERT INTO t VALUES ({hidden}),\n({hidden})"),
+            format!("INSERT INTO t VALUES (1), ({hidden}), (1), (2) {hidden}"),
             format!("SET app.key = {hidden}"),
             format!("CREATE ROLE a PASSWORD {hidden}"),
             format!("COPY t FROM STDIN (DELIMITER {hidden})"),

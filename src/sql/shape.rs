@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use super::class::{Break, COMMENT, Class};
+use super::class::{self, Break, COMMENT, Class};
 use super::guide::Guide;
 
 /// A shape, comparable with any later scan.
@@ -132,17 +132,61 @@ impl Shape {
     /// The text for people: `?` for literals, a space for comments.
     #[must_use]
     pub fn text_for_display(&self) -> String {
+        self.shown().0
+    }
+
+    /// A text of this shape, with values that nobody has sent: so that its outline is that of the
+    /// texts of clients. Lists have two elements, and columns two rows.
+    #[must_use]
+    pub fn sample(&self) -> String {
+        let mut out = Vec::with_capacity(self.gaps.len() + 4 * self.breaks.len());
+        let mut row = Vec::new();
+        let mut gaps = &*self.gaps;
+        for &(length, kind) in &self.breaks {
+            let (gap, rest) = gaps
+                .split_at_checked(length as usize)
+                .unwrap_or((gaps, &[]));
+            close_rows(&mut out, &mut row, gap);
+            out.extend_from_slice(gap);
+            match class::cell_cast(kind) {
+                Some(cast) => row.push(format!("''{cast}")),
+                None => out.extend_from_slice(class::sample(kind)),
+            }
+            gaps = rest;
+        }
+        close_rows(&mut out, &mut row, gaps);
+        out.extend_from_slice(gaps);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    /// The text for people, and where in it the literals stand.
+    #[must_use]
+    pub fn shown(&self) -> (String, Vec<usize>) {
         let mut out = Vec::with_capacity(self.gaps.len() + self.breaks.len());
+        let mut places = Vec::with_capacity(self.literals);
         let mut gaps = &*self.gaps;
         for &(length, kind) in &self.breaks {
             let (gap, rest) = gaps
                 .split_at_checked(length as usize)
                 .unwrap_or((gaps, &[]));
             out.extend_from_slice(gap);
-            out.push(if kind == COMMENT { b' ' } else { b'?' });
+            if kind == COMMENT {
+                out.push(b' ');
+            } else {
+                places.push(out.len());
+                out.push(b'?');
+            }
             gaps = rest;
         }
         out.extend_from_slice(gaps);
-        String::from_utf8_lossy(&out).into_owned()
+        (String::from_utf8_lossy(&out).into_owned(), places)
+    }
+}
+
+/// Appends two rows of these cells, if there are any, unless another column follows at once.
+fn close_rows(out: &mut Vec<u8>, row: &mut Vec<String>, gap: &[u8]) {
+    if !row.is_empty() && !gap.is_empty() {
+        let cells = std::mem::take(row).join(", ");
+        out.extend_from_slice(format!("{cells}), ({cells}").as_bytes());
     }
 }

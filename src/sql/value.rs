@@ -14,6 +14,14 @@ pub fn token<'a>(text: &'a [u8], literal: &Literal) -> &'a [u8] {
     &text[literal.range()]
 }
 
+/// The value of `literal` in text form; of a list, nothing.
+#[must_use]
+pub fn of(text: &[u8], literal: &Literal) -> Vec<u8> {
+    let mut out = Vec::new();
+    single(text, literal, &mut out);
+    out
+}
+
 /// Appends the value of `literal`, which is no list, in text form.
 #[inline]
 pub(super) fn single(text: &[u8], literal: &Literal, out: &mut Vec<u8>) {

@@ -330,7 +330,9 @@ impl Statement {
     #[must_use]
     pub fn settled_against(&self, epoch: u64) -> Option<Reason> {
         match *lock(&self.verdict) {
-            Verdict::Declined { reason, epoch: at } if at == epoch => Some(reason),
+            Verdict::Declined {
+                reason, epoch: at, ..
+            } if at == epoch => Some(reason),
             _ => None,
         }
     }

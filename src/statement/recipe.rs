@@ -9,11 +9,12 @@ use super::tally::{TALLY_BYTES, Tallies, Tally};
 use super::weight::{Age, Kept, Scales, Weight};
 use super::{Context, Key, MAX_VARIANTS, Millis, lock};
 use crate::reason::Reason;
-use crate::sql::eligible::{self, Eligible};
+use crate::sql::eligible::{self, Eligible, Judged};
 use crate::sql::residue::Residue;
 use crate::sql::rewrite;
 use crate::sql::scan::Scan;
 use crate::sql::shape::Shape;
+use crate::sql::stays::{LiteralSet, Stays};
 use crate::sql::survey::{self, Survey};
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -30,6 +31,8 @@ pub struct Recipe {
     pub(super) story: Arc<Story>,
     pub(super) shape: Arc<Shape>,
     pub(super) judgement: OnceLock<Result<Eligible, Reason>>,
+    /// Why its literals stay in the text, for people. Set before the judgement.
+    pub(super) stays: OnceLock<Stays>,
     /// Where texts of the shape pass through by order.
     pub(super) off: Off,
     /// The arguments that the recipe had before it was narrowed; `None` if it was not.
@@ -76,6 +79,7 @@ impl Recipe {
             story: Arc::new(story),
             shape,
             judgement: OnceLock::new(),
+            stays: OnceLock::new(),
             off: Off::default(),
             widest: None,
             renewals: (0, Millis(0)),
@@ -209,7 +213,7 @@ impl Recipe {
     pub fn judgement(
         &self,
         scan: &Scan,
-        judge: impl FnOnce() -> Result<Eligible, Reason>,
+        judge: impl FnOnce() -> Judged,
     ) -> Result<&Eligible, Reason> {
         let judgement = match self.judgement.get() {
             Some(judgement) => judgement,
@@ -222,9 +226,12 @@ impl Recipe {
     fn judge(
         &self,
         scan: &Scan,
-        judge: impl FnOnce() -> Result<Eligible, Reason>,
+        judge: impl FnOnce() -> Judged,
     ) -> Result<&Result<Eligible, Reason>, Reason> {
-        let mut judgement = judge();
+        let Judged {
+            outcome: mut judgement,
+            stays,
+        } = judge();
         if let Ok(eligible) = &mut judgement {
             eligible.restricted |= self.off != Off::Nowhere;
         }
@@ -232,10 +239,45 @@ impl Recipe {
             return Err(Reason::TooComplex);
         }
         Ok(self.judgement.get_or_init(|| {
-            self.weight
-                .grow(judgement.as_ref().map_or(0, Eligible::bytes));
+            let known = judgement.as_ref().map_or(0, Eligible::bytes);
+            self.weight.grow(known + stays.bytes());
+            let _ = self.stays.set(stays);
             judgement
         }))
+    }
+
+    /// Why its literals stay in the text, as far as it was found out.
+    #[must_use]
+    pub fn stays(&self) -> Option<&Stays> {
+        self.stays.get()
+    }
+
+    /// The literals that are the arguments at these indexes.
+    #[must_use]
+    pub fn literals_of(&self, arguments: &[usize]) -> LiteralSet {
+        let literals = self.eligible().map(|eligible| &*eligible.arguments);
+        let lifted = literals.unwrap_or_default().iter().enumerate();
+        let lifted = lifted.filter(|(_, lifted)| **lifted).enumerate();
+        let wanted = lifted.filter(|(argument, _)| arguments.contains(argument));
+        wanted.map(|(_, (literal, _))| literal).collect()
+    }
+
+    /// For each literal whether it has had several values, as far as that was looked at.
+    #[must_use]
+    pub fn varied(&self) -> Vec<bool> {
+        lock(&self.history).varied.clone()
+    }
+
+    /// The literals that stay in the text and have had several values.
+    #[must_use]
+    pub fn variants_by(&self) -> LiteralSet {
+        let literals = self.eligible().map(|eligible| &*eligible.arguments);
+        let history = lock(&self.history);
+        let all = literals.unwrap_or_default().iter().zip(&history.varied);
+        let inline = all.map(|(lifted, varied)| !lifted && *varied).enumerate();
+        inline
+            .filter_map(|(at, varies)| varies.then_some(at))
+            .collect()
     }
 
     /// What eligibility said, its refusal included; `None` if it was not asked yet.

@@ -5,10 +5,11 @@
 //! collision costs a conversion, never a wrong statement; no guard is held while anything else is
 //! asked, except what the switches say of a recipe.
 
+mod heirs;
 mod overview;
 mod switched;
 
-pub use overview::{ShapeFacts, ShapeStage};
+pub use overview::{LiteralFacts, ShapeFacts, ShapeStage};
 
 use super::context::Contexts;
 use super::database::{Database, Databases};
@@ -24,6 +25,7 @@ use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
 use crate::sql::scan::Scan;
 use crate::sql::shape::Shape;
+use crate::sql::stays::Blame;
 use dashmap::DashMap;
 use foldhash::fast::FixedState;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -67,12 +69,6 @@ const BYTES_PER_SHAPE: usize = 8 << 10;
 const ROUND: u64 = 60_000;
 /// An entry is dropped at this age, in rounds: after an hour.
 const IDLE_ROUNDS: u8 = 60;
-
-/// How often in a row a plan for all values may fall behind until there is none any more.
-const MAX_RENEWALS: u8 = 4;
-
-/// Milliseconds within which one follows another in a row.
-const RENEWALS_IN_A_ROW: u64 = 600_000;
 
 impl Shapes {
     /// A table for at most `max_shapes` shapes whose hashes are keyed by `seed`; the oracle may be
@@ -202,89 +198,6 @@ impl Shapes {
         scan.has_shape(text, &kept.shape).then_some(kept)
     }
 
-    /// Retires `recipe` for one of the same shape with these arguments only, because the other
-    /// literals must not become parameters.
-    pub fn demote(&self, recipe: &Recipe, arguments: Vec<bool>) -> Arc<Recipe> {
-        let heir = self.new_recipe(Arc::clone(&recipe.shape));
-        recipe.story.note(Episode::Demoted);
-        self.replace(recipe, heir, arguments, false)
-    }
-
-    /// Retires `recipe` for one of the same shape with these arguments only, because the others
-    /// change the plan. [`Shapes::statement`] may take that back.
-    pub fn narrow(&self, recipe: &Recipe, arguments: Vec<bool>) -> Arc<Recipe> {
-        let mut heir = self.new_recipe(Arc::clone(&recipe.shape));
-        recipe.story.note(Episode::Narrowed);
-        let widest = recipe.widest.clone();
-        heir.widest = widest.or_else(|| recipe.eligible().map(|e| e.arguments.clone()));
-        self.replace(recipe, heir, arguments, false)
-    }
-
-    /// Retires `recipe` for one that is the same, so that all sessions have their statements
-    /// planned and proven anew; false if that has happened too often in a row.
-    pub fn renew(&self, recipe: &Recipe) -> bool {
-        let now = self.journal().now();
-        let times = match recipe.renewals {
-            (_, last) if now.since(last) > RENEWALS_IN_A_ROW => 0,
-            (times, _) => times,
-        };
-        let arguments = recipe.eligible().map(|e| e.arguments.clone());
-        let Some(arguments) = arguments.filter(|_| times < MAX_RENEWALS) else {
-            return false;
-        };
-        let mut heir = self.new_recipe(Arc::clone(&recipe.shape));
-        recipe.story.note(Episode::Renewed);
-        (heir.widest, heir.renewals) = (recipe.widest.clone(), (times + 1, now));
-        let unfolded = recipe.eligible().is_some_and(|e| e.unfolded);
-        self.replace(recipe, heir, arguments, unfolded);
-        true
-    }
-
-    /// Retires `recipe`, which has lists or rows, for one that says that these are no arrays. Texts
-    /// of its shape are then scanned literal by literal, so each length has a shape of its own.
-    pub fn unfold(&self, recipe: &Recipe) {
-        let heir = self.new_recipe(Arc::clone(&recipe.shape));
-        recipe.story.note(Episode::Unfolded);
-        let arguments = recipe.eligible().map(|e| e.arguments.clone());
-        self.replace(recipe, heir, arguments.unwrap_or_default(), true);
-    }
-
-    /// Takes [`Shapes::narrow`] back if `recipe` was narrowed, because its inline literals vary
-    /// after all. The heir uses custom plans only.
-    fn widen(&self, recipe: &Recipe) {
-        if let Some(widest) = &recipe.widest {
-            let mut heir = self.new_recipe(Arc::clone(&recipe.shape));
-            heir.custom_only = true;
-            recipe.story.note(Episode::Widened);
-            self.replace(recipe, heir, widest.clone(), false);
-        }
-    }
-
-    fn replace(
-        &self,
-        recipe: &Recipe,
-        mut narrower: Recipe,
-        arguments: Vec<bool>,
-        unfolded: bool,
-    ) -> Arc<Recipe> {
-        narrower.succeeds(recipe);
-        let judgement = match recipe.eligible() {
-            _ if !arguments.contains(&true) => Err(Reason::NoArguments),
-            Some(eligible) => Ok(Eligible {
-                arguments,
-                unfolded,
-                ..eligible.clone()
-            }),
-            None => Err(Reason::NoArguments),
-        };
-        let heavier = judgement.as_ref().map_or(0, Eligible::bytes);
-        narrower.weight.grow(heavier);
-        let _ = narrower.judgement.set(judgement);
-        let narrower = self.put(narrower);
-        recipe.retired.store(true, Ordering::Relaxed);
-        narrower
-    }
-
     /// The statement of `recipe` for `text` in `context`.
     ///
     /// # Errors
@@ -312,8 +225,13 @@ impl Shapes {
         }
         if eligible.arguments.contains(&false)
             && plans == Plans::Generic
-            && recipe.variants.fetch_add(1, Ordering::Relaxed) >= MAX_VARIANTS
+            && let before = recipe.variants.fetch_add(1, Ordering::Relaxed)
+            && before >= MAX_VARIANTS
         {
+            if before == MAX_VARIANTS && recipe.widest.is_none() {
+                let by = Blame::on(recipe.variants_by());
+                recipe.story.note(Episode::Left(Reason::Variants, by));
+            }
             self.widen(recipe);
             return Err(Reason::Variants);
         }

@@ -3,6 +3,7 @@
 use super::journal::Journal;
 use super::{Millis, Plans, Verdict, lock};
 use crate::reason::Reason;
+use crate::sql::stays::{Blame, LiteralSet};
 use crate::sql::tag::Command;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -19,16 +20,16 @@ pub enum Episode {
     Converted(Plans),
     /// Only custom plans will do.
     Specific,
-    /// It is sent as it comes.
-    Left(Reason),
+    /// It is sent as it comes, for what these parts of it are.
+    Left(Reason, Blame),
     /// What was known holds no longer, after a statement with this tag.
     Outdated(Command),
     /// What was known was taken back, and is to be learned anew.
     Withdrawn,
-    /// Literals must not be arguments.
-    Demoted,
-    /// Literals that had not varied are no longer arguments, because they change the plan.
-    Narrowed,
+    /// These literals must not be arguments.
+    Demoted(LiteralSet),
+    /// These literals had not varied and are no longer arguments, because they change the plan.
+    Narrowed(LiteralSet),
     /// They are arguments again, because they vary.
     Widened,
     /// The plan for all values has fallen behind, and is to be made and looked at anew.
@@ -49,7 +50,7 @@ impl Episode {
             Verdict::Asking(_) => Self::Asked,
             Verdict::Trusted { .. } => Self::Converted(plans),
             Verdict::Specific { .. } => Self::Specific,
-            Verdict::Declined { reason, .. } => Self::Left(*reason),
+            Verdict::Declined { reason, blame, .. } => Self::Left(*reason, *blame),
         }
     }
 
@@ -61,11 +62,22 @@ impl Episode {
             Self::Converted(Plans::Generic) => "converted".to_owned(),
             Self::Converted(Plans::Custom) => "converted, planned for its values".to_owned(),
             Self::Specific => "a plan for all values could show: custom plans only".to_owned(),
-            Self::Left(reason) => format!("left as it comes: {}", reason.label()),
+            Self::Left(reason, blame) if blame.is_empty() => {
+                format!("left as it comes: {}", reason.label())
+            }
+            Self::Left(reason, blame) => {
+                format!("left as it comes: {}, because of {blame}", reason.label())
+            }
             Self::Outdated(tag) => format!("outdated by {}", Command::label(tag.index())),
             Self::Withdrawn => "taken back, to be learned anew".to_owned(),
-            Self::Demoted => "literals stay in the text for good".to_owned(),
-            Self::Narrowed => "literals that do not vary stay in the text".to_owned(),
+            Self::Demoted(literals) => {
+                format!("the server's answers keep in the text: {literals}")
+            }
+            Self::Narrowed(literals) => {
+                format!(
+                    "kept in the text, because they do not vary and change the plan: {literals}"
+                )
+            }
             Self::Widened => "literals that vary are arguments again".to_owned(),
             Self::Renewed => {
                 "its plan for all values is out of date, to be learned anew".to_owned()
@@ -149,13 +161,18 @@ mod tests {
         let story = Story::new(Arc::clone(&clock));
         story.note(Episode::Asked);
         clock.tick(Millis(5_000));
-        story.note(Episode::Left(Reason::PlannerRuns));
-        story.note(Episode::Left(Reason::PlannerRuns));
+        let whole = Blame::default();
+        story.note(Episode::Left(Reason::PlannerRuns, whole));
+        story.note(Episode::Left(Reason::PlannerRuns, whole));
         clock.tick(Millis(65_000));
         let told = |at: usize| story.told()[at].clone();
         assert_eq!((told(0).seconds_ago, told(0).times), (60, 2));
         assert_eq!(told(0).what, "left as it comes: planner_runs");
         assert_eq!((told(1).seconds_ago, told(1).times), (65, 1));
+        let third = Blame::on([2].into_iter().collect());
+        story.note(Episode::Left(Reason::TypedLiteral, third));
+        let label = "left as it comes: typed_literal, because of literal 3";
+        assert_eq!(told(0).what, label);
         for _ in 0..MOST {
             story.note(Episode::Asked);
             story.note(Episode::Converted(Plans::Generic));

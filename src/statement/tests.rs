@@ -7,6 +7,7 @@ use super::{
 };
 use crate::reason::Reason;
 use crate::sql::scan::Scan;
+use crate::sql::stays::Blame;
 use crate::sql::{Dialect, ScanLimits, eligible};
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ impl World {
         self.scan.run(text.as_bytes(), DIALECT).expect("scans");
         let recipe = self.shapes.recipe(text.as_bytes(), &self.scan);
         let recipe = recipe.expect("no collision");
-        let judged = recipe.judgement(&self.scan, || eligible::judge(text, &self.scan, DIALECT));
+        let judged = recipe.judgement(&self.scan, || eligible::examine(text, &self.scan, DIALECT));
         judged.expect("eligible");
         recipe
     }
@@ -277,6 +278,7 @@ fn verdicts_are_asked_for_once_and_audits_become_rare() {
     assert!(statement.claim(Millis(100), 100), "the other has given up");
     let declined = Verdict::Declined {
         reason: Reason::Refused,
+        blame: Blame::default(),
         epoch: 3,
     };
     statement.record(declined);

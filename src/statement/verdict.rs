@@ -2,6 +2,7 @@
 
 use super::{Footprint, Millis, Terms};
 use crate::reason::Reason;
+use crate::sql::stays::Blame;
 use std::sync::Arc;
 
 /// What is known of a statement's right to stand for its original.
@@ -32,6 +33,8 @@ pub enum Verdict {
     Declined {
         /// Why the statement may not stand for its original.
         reason: Reason,
+        /// What of it is to blame, as far as that is known.
+        blame: Blame,
         /// The database's catalog epoch when the oracle declined.
         epoch: u64,
     },

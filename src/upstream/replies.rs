@@ -6,6 +6,7 @@ use super::ledger::{Fate, Kind};
 use crate::convert::{self, Lent, is_of_the_moment};
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
+use crate::sql::stays::Blame;
 use crate::standing::Standing;
 use crate::statement::{Key, Terms, Verdict};
 use crate::wire::backend;
@@ -189,8 +190,11 @@ impl Upstream {
             && entry.statement.count_failure()
         {
             let epoch = self.standing.database.epoch();
-            let reason = Reason::Unstable;
-            entry.statement.record(Verdict::Declined { reason, epoch });
+            entry.statement.record(Verdict::Declined {
+                reason: Reason::Unstable,
+                blame: Blame::default(),
+                epoch,
+            });
         }
     }
 

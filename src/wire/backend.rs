@@ -120,6 +120,18 @@ pub fn column_types(body: &[u8]) -> Option<Vec<u32>> {
     rest.is_empty().then_some(types)
 }
 
+/// What a RowDescription with this body says of each column, as it is written. Ends early if the
+/// body turns out to be malformed.
+pub fn described(body: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = body.get(2..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (name, _) = cstr(rest)?;
+        let (column, tail) = rest.split_at_checked(name.len() + 1 + 18)?;
+        rest = tail;
+        Some(column)
+    })
+}
+
 /// Reads the body of a BackendKeyData: the process ID and the secret key.
 #[must_use]
 pub fn backend_key_data(body: &[u8]) -> Option<(u32, &[u8])> {

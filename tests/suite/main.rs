@@ -153,6 +153,7 @@ mod peers;
 mod backpressure;
 mod bare;
 mod begin;
+mod blamed;
 // Large results and COPY, byte by byte.
 mod bulk;
 // Server connections that outlive their clients.

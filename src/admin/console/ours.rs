@@ -8,6 +8,7 @@ use super::facts::Facts;
 use super::rank::Rank;
 use super::value::{Cell, TableColumn, int4, int8, numeric, text};
 use super::view::{Needs, View};
+use crate::admin::literals::{blamed, literals};
 use crate::admin::shape_rows::{ShapeRow, Share, shape_rows, why};
 use crate::reason::{Homing, Reason, Stay, Taint};
 use crate::sql::outline::outline;
@@ -125,18 +126,22 @@ pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>
         return Err(unknown_shape(id));
     };
     let executions = facts.shapes.iter().map(|shape| shape.executions).sum();
-    let text = match rank {
-        Rank::Admin => shape.text.clone(),
-        Rank::Stats => outline(shape.text.as_bytes(), String::new()),
+    let is_whole = rank == Rank::Admin;
+    let text = match is_whole {
+        true => shape.text.clone(),
+        false => outline(shape.sample.as_bytes(), String::new()),
     };
     let number = |number: usize| number.to_string();
     let mut rows = vec![
         ("shape", id.to_string()),
         ("state", shape.stage.label().to_owned()),
         ("why", why(shape).to_owned()),
+    ];
+    rows.extend(blamed(shape, is_whole).map(|blamed| ("blame", blamed)));
+    rows.extend([
         ("route", shape.route().to_owned()),
         ("mode", shape.off.label()),
-        ("literals", number(shape.literals)),
+        ("literals", number(shape.literals.len())),
         ("converted", shape.executions.to_string()),
         ("sighted", shape.sightings.to_string()),
         ("statements", number(shape.statements)),
@@ -144,7 +149,7 @@ pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>
         ("custom", number(shape.custom)),
         ("slower", number(shape.slower)),
         ("memory", number(shape.memory)),
-    ];
+    ]);
     if let Some(times) = shape.times {
         rows.push(("prepared_us", times.prepared.to_string()));
         rows.push(("original_us", times.original.to_string()));
@@ -161,6 +166,8 @@ pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>
         let ago = told.seconds_ago;
         ("history", format!("{ago} s ago: {}{times}", told.what))
     }));
+    let literals = literals(shape, is_whole).into_iter();
+    rows.extend(literals.map(|told| ("literal", told)));
     rows.push(("text", text));
     let row = |(key, value): (&'static str, String)| vec![key.into(), value.into()];
     Ok(rows.into_iter().map(row).collect())

@@ -32,13 +32,13 @@ fn peer(id: u64, standing: PeerState, user: &str, database: &str) -> Peer {
 }
 
 /// The facts of a shape that was met, as the table of shapes tells them.
-fn met(text: &str) -> ShapeFacts {
+pub(in crate::admin) fn met(text: &str) -> ShapeFacts {
     let shapes = Shapes::new(16, 16, 7);
     let mut scan = Scan::new(ScanLimits::default(), 7);
     let dialect = Dialect { server_major: 17 };
     scan.run(text.as_bytes(), dialect).unwrap();
     let recipe = shapes.recipe(text.as_bytes(), &scan).unwrap();
-    let _ = recipe.judgement(&scan, || eligible::judge(text, &scan, dialect));
+    let _ = recipe.judgement(&scan, || eligible::examine(text, &scan, dialect));
     shapes.overview().remove(0)
 }
 

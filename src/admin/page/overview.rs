@@ -261,7 +261,7 @@ mod tests {
         for id in 0..20_000 {
             let mut shape = shape.clone();
             shape.id = id;
-            shape.text = format!("SELECT c{id} {}", "a, ".repeat(100));
+            shape.sample = format!("SELECT c{id} {}", "a, ".repeat(100));
             facts.shapes.push(shape);
             facts.passed.push(Passed {
                 reason: Reason::Trivial,

@@ -2,6 +2,7 @@
 
 use super::overview::row;
 use crate::admin::console::Facts;
+use crate::admin::literals::{blamed, literals};
 use crate::admin::shape_rows::{Share, shape_rows, why};
 use crate::reason::Stay;
 use crate::sql::outline::outline_within;
@@ -21,9 +22,11 @@ pub fn story(facts: &Facts, id: u64) -> Option<String> {
     let facts = first.facts?;
     let mut told = row(first);
     let more = json!({
-        "text": outline_within(facts.text.as_bytes(), String::new(), MAX_TEXT),
+        "text": outline_within(facts.sample.as_bytes(), String::new(), MAX_TEXT),
         "why": why(facts),
-        "literals": facts.literals,
+        "blame": blamed(facts, false),
+        "literals": facts.literals.len(),
+        "each_literal": literals(facts, false),
         "statements": facts.statements,
         "travelling": facts.travelling,
         "stays_why": facts.stays.map(Stay::explain),
@@ -52,7 +55,7 @@ mod tests {
     fn a_shape_is_told_with_its_whole_text_and_without_its_values() {
         let mut facts = sample::facts();
         let columns = "column_name, ".repeat(100);
-        facts.shapes[1].text = format!("SELECT {columns}b FROM t WHERE bits = B'1010'");
+        facts.shapes[1].sample = format!("SELECT {columns}b FROM t WHERE bits = B'1010'");
         let told: Value = serde_json::from_str(&story(&facts, 9).unwrap()).unwrap();
         assert_eq!(told["shape"], 9);
         assert_eq!(told["state"], "seen");

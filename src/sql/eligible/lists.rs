@@ -8,12 +8,13 @@
 //! Likewise of rows there are two, with strings for their cells, and each cell must be all that is
 //! stored in a column that is known.
 
-use super::{Eligible, judge_flat};
+use super::{Eligible, Judged, judge_flat};
 use crate::reason::Reason;
 use crate::sql::scan::{Dialect, Scan, ScanLimits};
+use crate::sql::stays::{Blame, Stays};
 
 /// Judges `text`, which `scan` has just scanned and found lists or rows in.
-pub(super) fn judge(text: &str, scan: &Scan, dialect: Dialect) -> Result<Eligible, Reason> {
+pub(super) fn judge(text: &str, scan: &Scan, dialect: Dialect) -> Judged {
     let width = scan.rows().map(|(_, width)| width);
     let text = match scan.rows() {
         Some((region, width)) => {
@@ -29,12 +30,52 @@ pub(super) fn judge(text: &str, scan: &Scan, dialect: Dialect) -> Result<Eligibl
         min_array_rows: usize::MAX,
     };
     let mut flat = Scan::new(limits, 0);
+    if let Err(reason) = scan_flat(&mut flat, &text, dialect) {
+        return reason.into();
+    }
+    let mut stays = Stays::default();
+    let outcome = judge_flat(&text, &flat, &mut stays);
+    let stays = match width {
+        Some(width) => of_rows(&stays, &flat, width),
+        None => of_lists(&stays, &flat),
+    };
+    let outcome = outcome.map(|(judged, listed)| match width {
+        Some(width) => with_rows(&judged, width),
+        None => with_lists(&judged, &listed, &flat),
+    });
+    Judged { outcome, stays }
+}
+
+fn scan_flat(flat: &mut Scan, text: &str, dialect: Dialect) -> Result<(), Reason> {
     flat.run(text.as_bytes(), dialect)?;
-    flat.unfold(text.as_bytes())?;
-    let (judged, listed) = judge_flat(&text, &flat)?;
-    match width {
-        Some(width) => Ok(with_rows(&judged, width)),
-        None => Ok(with_lists(&judged, &listed, &flat)),
+    flat.unfold(text.as_bytes())
+}
+
+/// What was found out about a text with two rows, for one with columns.
+fn of_rows(stays: &Stays, flat: &Scan, width: usize) -> Stays {
+    let kept: Vec<usize> = (0..width).chain(2 * width..flat.literals().len()).collect();
+    picked(stays, &kept)
+}
+
+/// What was found out about a text whose lists have two elements, for one with lists.
+fn of_lists(stays: &Stays, flat: &Scan) -> Stays {
+    let mut lists = flat.lists().peekable();
+    let is_kept = |index: &usize| {
+        while lists.next_if(|list| list.end <= *index).is_some() {}
+        lists.peek().is_none_or(|list| list.start >= *index)
+    };
+    let kept: Vec<usize> = (0..flat.literals().len()).filter(is_kept).collect();
+    picked(stays, &kept)
+}
+
+/// What is known of the literals at these indexes.
+fn picked(stays: &Stays, kept: &[usize]) -> Stays {
+    let causes = kept.iter().filter_map(|index| stays.causes.get(*index));
+    let blamed = kept.iter().enumerate();
+    let blamed = blamed.filter(|(_, index)| stays.blame.literals.has(**index));
+    Stays {
+        causes: causes.copied().collect(),
+        blame: Blame::on(blamed.map(|(at, _)| at).collect()),
     }
 }
 

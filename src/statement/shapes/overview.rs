@@ -6,6 +6,7 @@
 
 use super::Shapes;
 use crate::reason::{Reason, Stay};
+use crate::sql::stays::{Blame, InlineCause};
 use crate::statement::routes::{Pair, Route};
 use crate::statement::story::ToldEpisode;
 use crate::statement::switches::Off;
@@ -40,6 +41,19 @@ impl ShapeStage {
     }
 }
 
+/// What is known of one literal of a shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiteralFacts {
+    /// Where it stands in the shape's text.
+    pub at: usize,
+    /// The number of the parameter that it becomes, from one on, if it becomes one.
+    pub parameter: Option<usize>,
+    /// Why it stays in the text, if that was found out.
+    pub stays: Option<InlineCause>,
+    /// It has had several values, as far as that was looked at.
+    pub varied: bool,
+}
+
 /// What is known of one shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShapeFacts {
@@ -47,12 +61,18 @@ pub struct ShapeFacts {
     pub id: u64,
     /// Its text, with `?` for its literals.
     pub text: String,
-    /// How many literals it has.
-    pub literals: usize,
+    /// A text like those of clients, with values that nobody has sent.
+    pub sample: String,
+    /// Its literals.
+    pub literals: Vec<LiteralFacts>,
     /// Where it stands.
     pub stage: ShapeStage,
     /// Why it, or some of its statements, are sent as they come.
     pub reason: Option<Reason>,
+    /// What of it is to blame for that, as far as it is about a part.
+    pub blame: Blame,
+    /// Its texts are sent as they come that have further values of literals that stay in the text.
+    pub is_full: bool,
     /// How often it was met by connections that did not hold a statement of it.
     pub sightings: u64,
     /// How often statements of it were looked up to be run.
@@ -86,13 +106,37 @@ pub struct ShapeFacts {
     timed: u32,
 }
 
+/// What is known of the literals of this recipe, which stand at these places.
+fn literals(recipe: &Recipe, places: &[usize]) -> Vec<LiteralFacts> {
+    let lifted = recipe.eligible().map(|eligible| &*eligible.arguments);
+    let lifted = lifted.unwrap_or_default();
+    let causes = recipe.stays().map(|stays| &*stays.causes);
+    let (causes, varied) = (causes.unwrap_or_default(), recipe.varied());
+    let mut parameters = 0;
+    let fact = |(index, at): (usize, &usize)| {
+        let is_lifted = lifted.get(index).is_some_and(|lifted| *lifted);
+        parameters += usize::from(is_lifted);
+        LiteralFacts {
+            at: *at,
+            parameter: is_lifted.then_some(parameters),
+            stays: causes.get(index).copied().flatten(),
+            varied: varied.get(index).is_some_and(|varied| *varied),
+        }
+    };
+    places.iter().enumerate().map(fact).collect()
+}
+
 impl ShapeFacts {
     fn new(recipe: &Recipe) -> Self {
         let reason = recipe.known_judgement().and_then(Result::err);
+        let (text, places) = recipe.shape.shown();
         Self {
             id: recipe.family,
-            text: recipe.shape.text_for_display(),
-            literals: recipe.shape.literal_count(),
+            text,
+            sample: recipe.shape.sample(),
+            literals: literals(recipe, &places),
+            blame: recipe.stays().map(|stays| stays.blame).unwrap_or_default(),
+            is_full: recipe.has_all_variants(),
             stage: match reason {
                 Some(_) => ShapeStage::Declined,
                 None => ShapeStage::Seen,
@@ -149,8 +193,8 @@ impl ShapeFacts {
         let stage = match statement.verdict() {
             Verdict::Unasked | Verdict::Specific { .. } => ShapeStage::Seen,
             Verdict::Asking(_) => ShapeStage::Asking,
-            Verdict::Declined { reason, .. } => {
-                self.reason = Some(reason);
+            Verdict::Declined { reason, blame, .. } => {
+                (self.reason, self.blame) = (Some(reason), blame);
                 ShapeStage::Declined
             }
             Verdict::Trusted { footprint, .. } => {

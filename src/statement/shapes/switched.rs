@@ -6,6 +6,7 @@
 
 use super::Shapes;
 use crate::reason::Reason;
+use crate::sql::stays::Stays;
 use crate::statement::Recipe;
 use crate::statement::story::Episode;
 use crate::statement::switches::{Off, Switches};
@@ -63,7 +64,10 @@ impl Shapes {
         recipe.off = self.off(&recipe);
         match recipe.off {
             Off::Nowhere => {}
-            Off::Everywhere => recipe.judgement = Err(Reason::SwitchedOff).into(),
+            Off::Everywhere => {
+                recipe.judgement = Err(Reason::SwitchedOff).into();
+                recipe.stays = Stays::default().into();
+            }
             Off::In(_) => {
                 if let Some(Ok(eligible)) = recipe.judgement.get_mut() {
                     eligible.restricted = true;
