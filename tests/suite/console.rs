@@ -239,6 +239,17 @@ fn how_long_clients_take_and_wait_is_counted() {
     first.run("SELECT 1");
     second.send(&frames::query("SELECT 2"));
     std::thread::sleep(Duration::from_millis(60));
+    let mut console = place.enter("guest");
+    let waiting = found(&mut console, "CLIENTS", "state", "waiting").remove(0);
+    let pool = found(&mut console, "POOLS", "cl_waiting", "1").remove(0);
+    let micros = |row, columns: [&str; 2]| {
+        let [seconds, micros] = columns.map(|it| cell(row, it).parse::<u64>().unwrap());
+        seconds * 1_000_000 + micros
+    };
+    let waits = micros(&waiting, ["wait", "wait_us"]);
+    assert!(waits >= 50_000, "{waiting:?}");
+    let longest = micros(&pool, ["maxwait", "maxwait_us"]);
+    assert!(longest >= waits, "{pool:?}");
     first.run("COMMIT");
     second.until_ready();
     second.send(&frames::sync());
@@ -262,7 +273,6 @@ fn how_long_clients_take_and_wait_is_counted() {
         second.until_ready();
         std::thread::sleep(Duration::from_millis(1_500));
     }
-    let mut console = place.enter("guest");
     let stats = found(&mut console, "STATS", "database", &database).remove(0);
     let figure = |name: &str| cell(&stats, name).parse::<u64>().unwrap();
     assert!(figure("total_wait_time") >= 60_000, "{stats:?}");

@@ -17,6 +17,9 @@ use columns::{
 use figures::{stats, stats_averages, stats_totals, totals};
 use std::collections::BTreeMap;
 
+/// Microseconds.
+const SECOND: u64 = 1_000_000;
+
 /// How long the clients of a database keep their server connections.
 fn pool_mode(lead: Option<&Lead>) -> &'static str {
     match lead.and_then(|lead| lead.pool) {
@@ -122,6 +125,8 @@ struct Pool {
     active: u64,
     idle: u64,
     tested: u64,
+    /// How long the client waits that has waited longest, in microseconds.
+    longest: u64,
 }
 
 impl Pool {
@@ -139,6 +144,7 @@ impl Pool {
                 (false, PeerState::Active) => &mut pool.active,
             };
             *count += 1;
+            pool.longest = pool.longest.max(socket.waiting);
         }
         pool
     }
@@ -199,8 +205,8 @@ fn pool(
         0,
         servers.tested,
         servers.logging_in,
-        0,
-        0,
+        clients.longest / SECOND,
+        clients.longest % SECOND,
     ];
     let names = [database.clone().into(), user.clone().into()];
     let counts = counts.into_iter().map(Cell::from);
@@ -229,8 +235,8 @@ fn socket(socket: &Peer, kind: &'static str, state: &'static str) -> Vec<Cell> {
         since.clone().into(),
         // Programs expect a time. Since when a request is under way is not counted.
         since.into(),
-        0_u64.into(),
-        0_u64.into(),
+        (socket.waiting / SECOND).into(),
+        (socket.waiting % SECOND).into(),
         u64::from(socket.closes).into(),
         socket.name.clone().into(),
         socket.link.clone().unwrap_or_default().into(),
@@ -247,6 +253,7 @@ fn clients(facts: &Facts) -> Vec<Vec<Cell>> {
     all.map(|client| {
         let state = match client.standing {
             PeerState::LoggingIn => "waiting",
+            _ if client.waits_for == WAITS_FOR_POOL => "waiting",
             _ => "active",
         };
         let mut row = socket(client, "C", state);

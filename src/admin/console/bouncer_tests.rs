@@ -67,6 +67,17 @@ fn who_waits_for_a_connection_is_counted_as_waiting() {
     assert_eq!(waiting(&facts), 1, "one is logging in");
     facts.clients[0].waits_for = WAITS_FOR_POOL;
     assert_eq!(waiting(&facts), 2);
+    (facts.clients[0].waiting, facts.clients[1].waiting) = (3_000_005, 2);
+    let of = |table: &str, column: &str| {
+        let view = named(table).unwrap();
+        let at = view.columns.iter().position(|it| it.name == column);
+        (view.rows)(&facts)[0][at.unwrap()].clone()
+    };
+    let wait = ["wait", "wait_us"].map(|column| of("clients", column));
+    assert_eq!(wait, [Cell::Number(3), Cell::Number(5)]);
+    assert_eq!(of("clients", "state"), "waiting".into());
+    let longest = ["maxwait", "maxwait_us"].map(|column| of("pools", column));
+    assert_eq!(longest, [Cell::Number(3), Cell::Number(5)]);
 }
 
 #[test]

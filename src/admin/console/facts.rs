@@ -138,6 +138,8 @@ pub struct Peer {
     pub statements: usize,
     /// The server's memory that these are estimated to take, in bytes.
     pub statement_bytes: usize,
+    /// How long a client waits by now for a server connection of its pool, in microseconds.
+    pub waiting: u64,
     /// What a client waits for.
     pub waits_for: &'static str,
     /// What was counted of a client.

@@ -27,6 +27,7 @@ fn peer(id: u64, standing: PeerState, user: &str, database: &str) -> Peer {
         statements: 4,
         statement_bytes: 4096,
         waits_for: "nothing",
+        waiting: 0,
         totals: Totals::default(),
     }
 }

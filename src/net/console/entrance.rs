@@ -176,6 +176,7 @@ impl Console {
             statements: 0,
             statement_bytes: 0,
             waits_for: "client",
+            waiting: 0,
             totals: Totals::default(),
         };
         let mut secret = [0; 4];

@@ -11,7 +11,7 @@ use crate::net::port::Port;
 use crate::net::survey::{EndClient, Ends, PLACES, Slice, Survey, shown};
 use crate::statement::context::Origin;
 use crate::wire::startup::{Packet, packet};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Databases that are counted apart. Whoever logs in to more of them is counted with the others.
 const MOST_DATABASES: usize = 1024;
@@ -58,6 +58,10 @@ impl Worker {
             false => PeerState::LoggingIn,
         };
         let adrift = port.adrift.as_deref().map(|adrift| &adrift.seeks);
+        let waiting = match adrift {
+            Some(Seeks::Turn(_, since) | Seeks::Connection(.., since)) => since.elapsed(),
+            _ => Duration::ZERO,
+        };
         let waits_for = match &known.turn {
             _ if matches!(adrift, Some(Seeks::Turn(..) | Seeks::Connection(..))) => WAITS_FOR_POOL,
             Turn::Login => "login",
@@ -74,6 +78,7 @@ impl Worker {
             replicates: known.relay_only,
             link: port.adrift.is_none().then(|| self.name(port.link.0)),
             waits_for,
+            waiting: u64::try_from(waiting.as_micros()).unwrap_or(u64::MAX),
             totals: self.totals(ClientId(slot), port),
             database: shown(self.database_of(ClientId(slot))?),
             ..self.peer(
@@ -171,6 +176,7 @@ impl Worker {
             statements: 0,
             statement_bytes: 0,
             waits_for: "",
+            waiting: 0,
             totals: Totals::default(),
         }
     }
