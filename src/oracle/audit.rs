@@ -7,6 +7,7 @@ use super::{Env, explain, lists, proof, question};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::statement::mirror::Name;
+use crate::statement::story::Episode;
 use crate::statement::{Statement, Verdict};
 use std::sync::Arc;
 
@@ -49,13 +50,11 @@ pub(super) fn answered(
         bare: &bare,
         stored: &terms.stored,
     };
-    let guards = match (Plan::read(original), Plan::read(generic)) {
-        (Ok(original), Ok(generic)) => {
-            let generic = proof::as_values(statement, generic);
-            proof::same_plan(&original, &generic, &terms.kinds(), &hidden)
-        }
-        _ => None,
-    };
+    let plans = Plan::read(original).ok().zip(Plan::read(generic).ok());
+    let plans = plans.map(|(original, generic)| (original, proof::as_values(statement, generic)));
+    let guards = plans.as_ref().and_then(|(original, generic)| {
+        proof::same_plan(original, generic, &terms.kinds(), &hidden)
+    });
     let passed = guards == Some(lists::without_lengths(&terms.guards));
     let counter = match passed {
         true => Counter::AuditsPassed,
@@ -66,6 +65,10 @@ pub(super) fn answered(
         return Ok(());
     }
     mirror.remove(statement.key());
+    let apart = plans.map(|(original, generic)| proof::arguments_apart(&original, &generic));
+    let apart = statement.recipe().literals_of(&apart.unwrap_or_default());
+    let story = statement.recipe().story();
+    story.note(Episode::AuditFailed(apart));
     tracing::info!(
         shape = statement.recipe().shape().text_for_display(),
         "an audit has failed: the plan of the statement is not that of its values any more"

@@ -105,7 +105,7 @@ mod tree;
 mod visibility;
 
 pub(super) use align::Apart;
-pub(super) use differs::values_apart;
+pub(super) use differs::{arguments_apart, values_apart};
 pub(super) use meaning::Meaning;
 pub(super) use statistics::questions;
 pub(super) use tree::Plan;

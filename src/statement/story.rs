@@ -26,6 +26,9 @@ pub enum Episode {
     Outdated(Command),
     /// What was known was taken back, and is to be learned anew.
     Withdrawn,
+    /// The plan for all values is not that of the values of the moment any more, which shows where
+    /// these literals stand.
+    AuditFailed(LiteralSet),
     /// These literals must not be arguments.
     Demoted(LiteralSet),
     /// These literals had not varied and are no longer arguments, because they change the plan.
@@ -70,6 +73,12 @@ impl Episode {
             }
             Self::Outdated(tag) => format!("outdated by {}", Command::label(tag.index())),
             Self::Withdrawn => "taken back, to be learned anew".to_owned(),
+            Self::AuditFailed(literals) if literals.is_empty() => {
+                "an audit has failed: the values of the moment get another plan".to_owned()
+            }
+            Self::AuditFailed(literals) => {
+                format!("an audit has failed: the plan has become another one for {literals}")
+            }
             Self::Demoted(literals) => {
                 format!("the server's answers keep in the text: {literals}")
             }

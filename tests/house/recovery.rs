@@ -227,6 +227,9 @@ fn an_audit_that_fails_ends_the_generic_plan() {
     let name = scene.peer.answer_custom(&oracle);
     scene.peer.expect_at_once(&execution(&name, &["42"]));
     assert_eq!(scene.stage.summary().count(Counter::AuditsFailed), 1);
+    let decisions = scene.stage.decisions();
+    let failed = "an audit has failed: the plan has become another one for literal 1";
+    assert!(decisions.iter().any(|it| it == failed), "{decisions:?}");
 }
 
 #[test]

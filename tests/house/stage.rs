@@ -412,6 +412,12 @@ impl Stage {
         self.0.borrow().metrics.summary()
     }
 
+    /// What was decided about the one shape that was met, the last decision first.
+    pub(crate) fn decisions(&self) -> Vec<String> {
+        let facts = self.0.borrow().hub.lent.shapes.overview().remove(0);
+        facts.history.into_iter().map(|told| told.what).collect()
+    }
+
     /// Queries run as prepared statements so far.
     pub(crate) fn converted(&self) -> u64 {
         self.summary().count(Counter::Converted)

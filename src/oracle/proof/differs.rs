@@ -17,6 +17,76 @@ pub(in crate::oracle) fn values_apart(one: &Plan, other: &Plan, values: &[Vec<u8
     found.map(|(index, _)| index).collect()
 }
 
+/// Which arguments stand where a generic plan is first another one than that of the literals: in
+/// the node there, or else in what is below it.
+pub(in crate::oracle) fn arguments_apart(original: &Plan, generic: &Plan) -> Vec<usize> {
+    let mut found = Vec::new();
+    if let Some(node) = other_node(original.root(), generic.root()) {
+        arguments_of(node, false, &mut found);
+        if found.is_empty() {
+            arguments_of(node, true, &mut found);
+        }
+    }
+    found
+}
+
+/// The first node of the generic plan that the other one does not have there.
+fn other_node<'p>(original: &Value, generic: &'p Value) -> Option<&'p Value> {
+    let (Value::Object(one), Value::Object(other)) = (original, generic) else {
+        return Some(generic);
+    };
+    let is_named_alike = one.keys().eq(other.keys());
+    let is_alike = |name: &&str| one.get(*name) == other.get(*name);
+    if !is_named_alike || !NAMES.iter().all(is_alike) {
+        return Some(generic);
+    }
+    let below = |node: &'p Value| node.get("Plans").and_then(Value::as_array);
+    let others = below(generic).map_or(&[][..], Vec::as_slice);
+    let own = one.get("Plans").and_then(Value::as_array);
+    let own = own.map_or(&[][..], Vec::as_slice);
+    if own.len() != others.len() {
+        return Some(generic);
+    }
+    let mut pairs = own.iter().zip(others);
+    pairs.find_map(|(own, other)| other_node(own, other))
+}
+
+/// What makes a node another one, whatever stands in its expressions.
+const NAMES: [&str; 7] = [
+    "Node Type",
+    "Index Name",
+    "Relation Name",
+    "Alias",
+    "Join Type",
+    "Strategy",
+    "Scan Direction",
+];
+
+/// Adds the arguments in the texts of a part of a plan; in those of the nodes below it, too, if
+/// `is_below`.
+fn arguments_of(part: &Value, is_below: bool, found: &mut Vec<usize>) {
+    match part {
+        Value::String(text) => {
+            for (at, _) in text.match_indices('$') {
+                let digits = text[at + 1..].split(|c: char| !c.is_ascii_digit());
+                let number = digits.map(str::parse::<usize>).next();
+                let index = number.and_then(|it| it.ok()?.checked_sub(1));
+                found.extend(index.filter(|index| !found.contains(index)));
+            }
+        }
+        Value::Array(parts) => {
+            for part in parts {
+                arguments_of(part, is_below, found);
+            }
+        }
+        Value::Object(node) => {
+            let parts = node.iter().filter(|(name, _)| is_below || *name != "Plans");
+            parts.for_each(|(_, part)| arguments_of(part, is_below, found));
+        }
+        _ => {}
+    }
+}
+
 /// Collects what differs first of two parts of plans; false if nothing does.
 fn difference<'p>(one: &'p Value, other: &'p Value, texts: &mut Vec<&'p str>) -> bool {
     if one == other {
@@ -68,6 +138,32 @@ fn stands_in(text: &str, value: &[u8]) -> bool {
 mod tests {
     use super::super::tree::tests::drawn;
     use super::*;
+
+    #[test]
+    fn the_arguments_where_the_plans_part_are_found() {
+        let join = |below: &str| {
+            drawn(&format!(
+                "Nested Loop\n  -> Index Scan using k on s.t\n    Index Cond: (a = $1)\n  -> \
+                 {below}"
+            ))
+        };
+        let original = join("Index Scan using l on s.u\n    Index Cond: (b = 5)");
+        let apart = |below| arguments_apart(&original, &join(below));
+        assert_eq!(
+            apart("Seq Scan on s.u\n    Filter: ((b = $2) AND (c = $12))"),
+            [1, 11]
+        );
+        assert_eq!(
+            apart("Index Scan using m on s.u\n    Index Cond: (b = $3)"),
+            [2]
+        );
+        assert_eq!(
+            apart("Sort\n    -> Index Scan using l on s.u\n      Index Cond: (b = $2)"),
+            [1]
+        );
+        let same = apart("Index Scan using l on s.u\n    Index Cond: (b = $2)");
+        assert_eq!(same, [0; 0], "but for what is constant");
+    }
 
     #[test]
     fn the_value_that_stands_in_the_difference_is_found() {
