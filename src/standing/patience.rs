@@ -49,8 +49,11 @@ impl Patience {
     }
 
     /// The session has come back to a context without being asked: it does not keep changing
-    /// itself.
+    /// itself, if it had been lost.
     pub const fn came_back(&mut self) {
+        if self.known {
+            return;
+        }
         self.wait /= 2;
         self.left = 0;
         self.known = true;
@@ -96,5 +99,19 @@ mod tests {
             patience.may_ask(),
             "an answer that is of use is worth asking for"
         );
+    }
+
+    #[test]
+    fn a_way_there_and_back_makes_up_for_no_loss() {
+        let mut patience = Patience::default();
+        for waits in [1, 2, 4] {
+            patience.learned(0);
+            patience.came_back();
+            patience.lost(1);
+            assert_eq!(patience.left, waits);
+            patience.left = 0;
+        }
+        patience.came_back();
+        assert_eq!(patience.wait, 2, "that was a loss made up for");
     }
 }

@@ -82,6 +82,14 @@ fn what_is_not_followed_is_not_asked_for_each_time() {
         (0..6).for_each(|more| read(client, number + more));
     });
     assert!(asked < FEW, "{asked}");
+    // As a driver cleans up, of which one half is followed.
+    let asked = questions(|client, number| {
+        (0..6).for_each(|more| read(client, number + more));
+        client.run("RESET ALL");
+        client.run("SELECT pg_advisory_unlock_all()");
+        client.run("DISCARD TEMP");
+    });
+    assert!(asked < FEW, "in several: {asked}");
 }
 
 fn read(client: &mut Client, number: usize) {
