@@ -1,15 +1,15 @@
 //! What DISCARD ALL would find in a session: what was left since the last one.
 //!
 //! DISCARD ALL throws away every cached plan (`ResetPlanCache` in `plancache.c`), those in
-//! functions included. So what matters of the functions that have run is what has run since the
-//! last one, and whether the catalog has changed since: a plan that was made before a change may go
-//! on as it was, and DISCARD ALL would have it made anew.
+//! functions included, which may have been made for other settings or other sizes of tables. So
+//! where a function may have run since the last one that keeps plans for the session, plans are
+//! thrown away in any case: what is prepared for us stays, and is analysed and planned anew when it
+//! is executed next. Functions in PL/pgSQL keep them, and from version 18 on those in SQL, too.
 
 use super::Standing;
 use super::remains::{RESETS, Reset};
 use crate::sql::moves::{self, Move};
 use crate::sql::residue::Residue;
-use crate::sql::touched::Touched;
 
 /// The client's DISCARD ALL, and what was left since.
 #[derive(Debug, Clone, Copy)]
@@ -22,9 +22,12 @@ pub(super) struct Discard {
     pub(super) has_been: bool,
     /// What was left since: less than in the session, which may have more that nothing takes away.
     left: Residue,
-    /// The catalog epoch when the first function may have run since.
-    kept_since: u64,
+    /// A function that keeps plans may have run since.
+    has_plans: bool,
 }
+
+/// The first version of the server in which functions in SQL keep plans, too.
+const ALL_KEEP: u16 = 18;
 
 impl Discard {
     /// Of a session in which this was left.
@@ -34,16 +37,19 @@ impl Discard {
             is_done: false,
             has_been: false,
             left,
-            kept_since: 0,
+            has_plans: left.has(Residue::KEPT),
         }
     }
 
-    /// Something has run that leaves this; the catalog epoch is that now.
+    /// Something has run on a server of this version that leaves this.
     #[inline]
-    pub(super) fn leaves(&mut self, residue: Residue, epoch: u64) {
-        if residue.has(Residue::KEPT) && !self.left.has(Residue::KEPT) {
-            self.kept_since = epoch;
-        }
+    pub(super) const fn leaves(&mut self, residue: Residue, major: u16) {
+        let kept = if major < ALL_KEEP {
+            Residue::COMPILED
+        } else {
+            Residue::OF_FUNCTIONS
+        };
+        self.has_plans |= residue.has(kept);
         self.left = self.left.then(residue);
     }
 
@@ -57,16 +63,16 @@ impl Discard {
         self.left = Residue::ANYTHING;
     }
 
-    /// This is what was left in the session since it began, and when functions began to run in it.
-    pub(super) const fn has_left(&mut self, residue: Residue, kept_since: u64) {
+    /// This is what was left in the session since it began.
+    pub(super) const fn has_left(&mut self, residue: Residue) {
         if !self.has_been {
-            self.begins_with(residue, kept_since);
+            self.begins_with(residue);
         }
     }
 
     /// From now on it is as if nothing but this had been left since the last one.
-    pub(super) const fn begins_with(&mut self, residue: Residue, kept_since: u64) {
-        (self.left, self.kept_since) = (residue, kept_since);
+    pub(super) const fn begins_with(&mut self, residue: Residue) {
+        (self.left, self.has_plans) = (residue, residue.has(Residue::KEPT));
     }
 }
 
@@ -82,21 +88,16 @@ impl Standing {
             return None;
         }
         let is_watched = self.discard.has_been || !self.is_unwatched;
-        if left.is_anything() || !is_watched || !self.has_kept_since(left, self.discard.kept_since)
-        {
+        if left.is_anything() || !is_watched {
             return None;
         }
         let always = |reset: &&Reset| reset.takes == Residue::SETTINGS || left.has(reset.takes);
         let mut needed: Vec<Reset> = RESETS.iter().filter(always).copied().collect();
+        if self.discard.has_plans {
+            needed.push(Reset::PLANS);
+        }
         needed.rotate_left(1);
         Some(needed)
-    }
-
-    /// Whether what the server keeps of functions, if that is among what was left, is what it would
-    /// keep of the catalog as it is now.
-    pub(super) fn has_kept_since(&self, left: Residue, epoch: u64) -> bool {
-        let concerns = |touched: &Touched| !touched.is_nothing();
-        !left.has(Residue::KEPT) || self.database.holds(epoch, concerns).is_ok()
     }
 
     /// All of that has completed.
@@ -109,6 +110,8 @@ impl Standing {
                     .without(Residue::NAMES);
             }
         }
+        // What functions keep besides, DISCARD ALL keeps as well.
+        self.discard.has_plans = false;
     }
 
     /// A text is relayed, with nothing in flight before it if `is_idle`: it may be DISCARD ALL.
@@ -131,7 +134,7 @@ impl Standing {
             self.discard.is_done = false;
             if is_idle {
                 self.discard.has_been = true;
-                self.discard.left = Residue::NOTHING;
+                self.discard.begins_with(Residue::NOTHING);
             }
         }
     }

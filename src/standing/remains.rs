@@ -7,6 +7,7 @@ use crate::reason::Reason;
 use crate::sql::effect::Effect;
 use crate::sql::residue::{self, Residue};
 use crate::sql::survey::Survey;
+use crate::sql::touched::Touched;
 use crate::statement::Recipe;
 use crate::wire::backend::Status;
 
@@ -76,6 +77,14 @@ impl Reset {
         takes: Residue::NOTHING,
     };
 
+    /// Throws away the plans that functions keep, and has those of what is prepared made anew.
+    pub(super) const PLANS: Self = Self {
+        text: b"DISCARD PLANS",
+        tag: b"DISCARD PLANS",
+        has_row: false,
+        takes: Residue::NOTHING,
+    };
+
     /// Whether the server may have notifications to tell of before this has completed.
     #[must_use]
     pub fn stops_listening(&self) -> bool {
@@ -123,16 +132,12 @@ impl Standing {
                 late.residue = late.residue.then(residue);
             }
         }
-        let epoch = match residue.has(Residue::KEPT) {
-            true => self.database.epoch(),
-            false => 0,
-        };
         if residue.has(Residue::KEPT) && !self.residue.has(Residue::KEPT) {
-            self.kept_since = epoch;
+            self.kept_since = self.database.epoch();
         }
         let drawn = self.drawn(residue);
         self.residue = self.residue.then(drawn);
-        self.discard.leaves(drawn, epoch);
+        self.discard.leaves(drawn, self.dialect.server_major);
     }
 
     /// What was written is there. If the catalog has changed meanwhile, it may have been written to
@@ -141,7 +146,8 @@ impl Standing {
         let alterations = self.database.alterations();
         if self.wrote_at.take().is_some_and(|at| at != alterations) {
             self.residue |= Residue::SEQUENCES;
-            self.discard.leaves(Residue::SEQUENCES, 0);
+            self.discard
+                .leaves(Residue::SEQUENCES, self.dialect.server_major);
         }
     }
 
@@ -191,7 +197,8 @@ impl Standing {
     /// it was before the first of them, as far as is known.
     #[must_use]
     pub fn keeps_the_present(&self) -> bool {
-        self.has_kept_since(self.residue, self.kept_since)
+        let concerns = |touched: &Touched| !touched.is_nothing();
+        !self.residue.has(Residue::KEPT) || self.database.holds(self.kept_since, concerns).is_ok()
     }
 
     /// Whether nothing is left but what the server keeps of functions, as far as texts can tell and
@@ -322,7 +329,7 @@ impl Standing {
         }
         self.residue = self.drawn(residue);
         self.kept_since = late.before.kept_since;
-        self.discard.has_left(self.residue, self.kept_since);
+        self.discard.has_left(self.residue);
         match late.before.is_watched {
             true => self.may_listen = late.before.may_listen || residue.has(Residue::CHANNELS),
             false => self.is_unwatched = true,
@@ -380,7 +387,7 @@ impl Standing {
         } else {
             Residue::NOTHING
         };
-        self.discard.begins_with(self.residue, self.kept_since);
+        self.discard.begins_with(self.residue);
     }
 }
 

@@ -145,10 +145,10 @@ fn who_always_discards_after_a_few_queries_comes_to_keep_its_statements() {
     }
 }
 
-/// What functions keep makes DISCARD ALL be done where the catalog has changed since they began to
-/// run, but only the first one behind the change.
+/// DISCARD ALL throws away the plans that functions keep, also where it is not done itself: those
+/// that a change of the catalog leaves as they are.
 #[test]
-fn a_change_makes_one_discard_all_be_done() {
+fn behind_discard_all_functions_call_what_there_is_by_then() {
     if travel::major() < 14 {
         return;
     }
@@ -204,6 +204,33 @@ fn comes_to_spare(proxy: &Proxy, client: &mut Client) {
             client.run(&format!("SELECT {outer}()"));
         }
         client.run("DISCARD ALL");
+    }
+}
+
+/// The same of plans that were made for other settings.
+#[test]
+fn behind_discard_all_functions_are_planned_for_the_settings_of_then() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, name text); \
+        INSERT INTO t SELECT i, 'n' || i FROM generate_series(1, 99) i; \
+        CREATE TABLE s (id int, name text); INSERT INTO s VALUES (1, 'a'); \
+        CREATE TABLE backwards (v int PRIMARY KEY); \
+        INSERT INTO backwards SELECT 1001 - i FROM generate_series(1, 1000) i; ANALYZE; \
+        CREATE FUNCTION g() RETURNS int LANGUAGE plpgsql AS 'DECLARE r int; \
+        BEGIN SELECT v INTO r FROM backwards WHERE v > 0 LIMIT 1; RETURN r; END'; \
+        CREATE FUNCTION i() RETURNS int LANGUAGE sql AS 'SELECT 1'";
+    let proxy = Proxy::start(&server::address());
+    let mut client = Client::login(proxy.address(), &server::database(setup));
+    if travel::major() >= 14 {
+        comes_to_spare(&proxy, &mut client);
+    }
+    assert_eq!(client.value("SELECT g()"), "1000", "the first there is");
+    for _ in 0..3 {
+        client.run("DISCARD ALL");
+        client.run("SET enable_seqscan = off");
+        client.run("SET enable_bitmapscan = off");
+        assert_eq!(client.value("SELECT g()"), "1", "the first by the index");
+        client.run("DISCARD ALL");
+        assert_eq!(client.value("SELECT g()"), "1000");
     }
 }
 
