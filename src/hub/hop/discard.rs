@@ -5,9 +5,8 @@
 //! to listen, gives advisory locks back, forgets plans, and drops what is temporary and what
 //! sequences have given (`DiscardAll` in `discard.c`). Of a session whose texts are known to have
 //! left none of these but settings, locks and values of sequences, the rest has nothing to act on.
-//! What the server keeps of functions that have run is the exception: nobody can tell whether it
-//! does as long as the catalog has not changed, which is asked of
-//! [`Standing::discards`](crate::standing::Standing::discards).
+//! Plans are the exception: where functions may keep some, the server is told to forget those, and
+//! ours with them ([`Standing::discards`](crate::standing::Standing::discards)).
 //!
 //! Invariants:
 //! - the client is told that all is discarded with the last of what does it, and only if all else
