@@ -344,7 +344,9 @@ fn costs_nothing(
     let done = scene.proxy.summary().since(&before);
     let is_free = done.count(Counter::OracleQuestions) == 0
         && done.count(Counter::Converted) == 16 * reads.len() as u64;
-    is_free.then_some(()).ok_or(format!("{change}\n{done}"))
+    is_free
+        .then_some(())
+        .ok_or_else(|| format!("{change}\n{done}"))
 }
 
 const WATCHED: [(&str, &str); 1] = [("catalog_watch_ms", "1")];
