@@ -9,8 +9,9 @@ use std::sync::Arc;
 const MAX_WAYS: usize = 256;
 const MAX_BYTES: usize = 64 * 1024;
 
-/// As often as this has to be gone a way again that was learned: the question, and those about
-/// statements that follow it, take the server some ten times what conversions save it there.
+/// As often as this has to be gone a way again that was learned, at a guess: the question, and
+/// those about statements that follow it, take the server several times what conversions save it
+/// once.
 const PAYS: u16 = 8;
 
 /// The most ways that may be learned before those that were learned are gone again: as many

@@ -37,14 +37,16 @@ impl Suspicion {
 
     /// Somebody is about to look at the catalog.
     pub(super) fn look(&self, now: Millis) {
-        // The others may see that nothing is suspected any more only once they see the look.
+        // The others may see that nothing is suspected any more only once they see the look. One
+        // that is raised meanwhile is looked into as well: the question is yet to be put.
         if self.is_raised() {
             self.looking.store(now.0 + 1, Ordering::Release);
             self.is_raised.store(false, Ordering::Release);
         }
     }
 
-    /// A look has answered that was begun at this time.
+    /// A look has answered that was begun at this time. Of two that were begun in the same
+    /// millisecond the other may have been before: for so long the clock does not tell.
     pub(super) fn looked(&self, asked: Millis) {
         let begun = self.looking.load(Ordering::Acquire);
         if begun > 0 && begun <= asked.0 + 1 {
