@@ -15,10 +15,11 @@ use super::dialogue::{Dialogue, Outcome};
 use crate::config::{Address, Config, PlanChoice, Sources, settings};
 use crate::lab::login::Account;
 use crate::reason::Reason;
+use crate::sql::begin::leading_begin;
 use crate::sql::eligible::examine;
 use crate::sql::rewrite::{self, Rewritten};
 use crate::sql::scan::{Class, Literal, Scan};
-use crate::sql::split;
+use crate::sql::split::{self, Piece};
 use crate::sql::stays::InlineCause;
 use crate::sql::travel;
 use crate::statement::guard::{Check, Guard};
@@ -107,10 +108,13 @@ impl About {
             return self.explain_one(dialogue, text);
         }
         let mut out = String::new();
-        for (index, range) in statements.into_iter().enumerate() {
-            let statement = text[range].trim_ascii();
+        for (index, (place, is_control)) in statements.into_iter().enumerate() {
+            let statement = text[place].trim_ascii();
             put(&mut out, "statement", format!("{} of {count}", index + 1))?;
-            out += &self.explain_one(self.dialogue()?, statement)?;
+            match is_control {
+                true => put(&mut out, "decision", OF_TRANSACTION)?,
+                false => out += &self.explain_one(self.dialogue()?, statement)?,
+            }
         }
         put(&mut out, "all of them", TOGETHER)?;
         Ok(out)
@@ -132,14 +136,31 @@ impl About {
 /// What is said of several statements in one query.
 const TOGETHER: &str = "converted together, or passed through if one of them cannot be converted";
 
-/// Where the statements of the text stand, if they can be told apart.
-fn statements(dialogue: &mut Dialogue, text: &[u8]) -> anyhow::Result<Vec<Range<usize>>> {
+/// What is said of one of them that is about the transaction.
+const OF_TRANSACTION: &str = "goes with the others inside a transaction";
+
+/// Where the statements of the text stand, if they can be told apart, and whether each is about the
+/// transaction.
+fn statements(dialogue: &mut Dialogue, text: &[u8]) -> anyhow::Result<Vec<(Range<usize>, bool)>> {
     let dialect = dialogue.dialect()?;
     let scan = &mut dialogue.hub.lent.scan;
-    match scan.run(text, dialect) {
-        Err(Reason::MultipleStatements) => Ok(split::statements(scan, text).unwrap_or_default()),
-        _ => Ok(Vec::new()),
-    }
+    let begin = leading_begin(text).map(|(begin, _)| 0..begin.len());
+    let behind = begin.as_ref().map_or(0, |begin| begin.end + 1);
+    let rest = &text[behind..];
+    let found = scan.run(rest, dialect);
+    let is_marked = found == Err(Reason::NotPreparable) && split::begins_with_mark(rest);
+    let pieces = match is_marked || found == Err(Reason::MultipleStatements) {
+        true => split::statements(scan, rest).unwrap_or_default(),
+        // Behind a BEGIN one is enough.
+        false if begin.is_some() => vec![Piece::alone(rest)],
+        false => Vec::new(),
+    };
+    let pieces = pieces.into_iter().map(|Piece { place, control }| {
+        let place = place.start + behind..place.end + behind;
+        (place, control.is_some())
+    });
+    let begin = begin.into_iter().map(|begin| (begin, true));
+    Ok(begin.chain(pieces).collect())
 }
 
 /// How the statement is planned that was made of `text`, if it is trusted.
@@ -535,7 +556,7 @@ verdict         the text alone does not forbid it; the proxy would ask the serve
         );
         assert!(out.ends_with(&expected), "{out}");
         for (text, reason) in [
-            ("SELECT 1; COMMIT", Reason::MultipleStatements),
+            ("SELECT 1; BEGIN", Reason::MultipleStatements),
             ("", Reason::Empty),
             ("SELECT a FROM t ORDER BY 1", Reason::NoArguments),
             ("SELECT 1", Reason::Trivial),
@@ -543,6 +564,24 @@ verdict         the text alone does not forbid it; the proxy would ask the serve
         ] {
             let out = explained(text);
             assert!(out.contains(reason.explain()), "{text}: {out}");
+        }
+    }
+
+    #[test]
+    fn what_is_about_the_transaction_goes_with_the_others() {
+        for (text, count) in [
+            ("BEGIN; SELECT a FROM t WHERE a = 5", 2),
+            ("SAVEPOINT a; SELECT a FROM t WHERE a = 5; RELEASE a", 3),
+            (
+                "begin; UPDATE t SET a = 5; SELECT a FROM t WHERE a = 5; commit",
+                4,
+            ),
+        ] {
+            let out = explained(text);
+            let first = format!("statement       1 of {count}\ndecision        {OF_TRANSACTION}\n");
+            assert!(out.starts_with(&first), "{out}");
+            assert!(out.contains("SELECT a FROM t WHERE a = $1"), "{out}");
+            assert!(!out.contains(Reason::NotPreparable.explain()), "{out}");
         }
     }
 

@@ -19,6 +19,7 @@ use super::habits::Habits;
 use super::{Lent, Policy, judge};
 use crate::reason::Reason;
 use crate::sql::eligible::Eligible;
+use crate::sql::split;
 use crate::standing::Standing;
 use crate::statement::mirror::Name;
 use crate::statement::tally::{PREPARE_PAYS, Place};
@@ -246,6 +247,9 @@ impl Circumstances<'_> {
         self.standing.takes_text(text, contexts);
         let recipe = match self.recipe(text) {
             Err(Reason::MultipleStatements) => return self.series(text, is_settled),
+            Err(Reason::NotPreparable) if split::begins_with_mark(text) => {
+                return self.series(text, is_settled);
+            }
             recipe => recipe?,
         };
         let found = self.read_met::<true>(&recipe, is_settled, text);

@@ -41,6 +41,21 @@ impl Standing {
         self.context.is_some() && self.settings.is_quiet
     }
 
+    /// Whether savepoints may be set and released among statements that are executed together:
+    /// nothing would have to be followed from one to the next.
+    #[must_use]
+    pub(crate) fn may_mark(&self) -> bool {
+        self.status == Status::Transaction && self.course.is_straight() && self.reads_texts()
+    }
+
+    /// Whether the transaction may be committed behind such statements: it has changed nothing that
+    /// they would be decided otherwise for, in another.
+    #[must_use]
+    pub(crate) fn may_commit(&self) -> bool {
+        let has_changed = self.has_moved() || self.altered.is_some() || self.has_changed();
+        self.status == Status::Transaction && !has_changed && self.reads_texts()
+    }
+
     /// Whether the settings, as last asked for, allow any conversion.
     ///
     /// # Errors

@@ -77,6 +77,11 @@ impl Course {
         self.is_lost || self.block.is_some() || self.pending.is_some()
     }
 
+    /// Whether nothing is followed in the transaction, nor has to be.
+    pub(super) const fn is_straight(&self) -> bool {
+        self.block.is_none() && self.pending.is_none()
+    }
+
     /// A statement has completed with this tag.
     pub(super) fn completes(&mut self, tag: &[u8]) {
         let Some(pending) = &mut self.pending else {

@@ -18,6 +18,22 @@ impl Standing {
         }
     }
 
+    /// From now on the transaction is taken for begun by this text, of which the server has not
+    /// heard: what would be decided in it is found out. Returns what [`Self::has_not_begun`] needs.
+    pub fn imagine_begun(&mut self, begin: &[u8]) -> u64 {
+        debug_assert!(self.status == Status::Idle && self.only_begun.is_empty());
+        self.status = Status::Transaction;
+        self.only_begun.extend_from_slice(begin);
+        std::mem::replace(&mut self.begun_epoch, self.database.epoch())
+    }
+
+    /// It has not.
+    pub fn has_not_begun(&mut self, before: u64) {
+        self.status = Status::Idle;
+        self.only_begun.clear();
+        self.begun_epoch = before;
+    }
+
     /// A transaction was committed, and another may have begun at once. What it did is there for
     /// all; if nothing else is part of the request, the new one has done nothing.
     pub fn committed(&mut self, alone: bool) {

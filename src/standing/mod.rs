@@ -45,7 +45,7 @@ pub use past::Past;
 pub use patience::Patience;
 pub use remains::Reset;
 pub use setbacks::Setbacks;
-pub use survey::{MAX_BEGIN, Relayed, is_begin, mentions_statements};
+pub use survey::{Relayed, mentions_statements};
 
 use crate::sql::Dialect;
 use crate::sql::define::Definitions;

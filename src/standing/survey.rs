@@ -2,6 +2,7 @@
 
 use super::Standing;
 use crate::reason::Reason;
+use crate::sql::begin::{MAX_BEGIN, is_begin};
 use crate::sql::define::{Definition, Definitions};
 use crate::sql::effect::Effect;
 use crate::sql::hazard::Hazards;
@@ -416,39 +417,9 @@ fn prepares(text: &[u8]) -> bool {
     })
 }
 
-/// The longest text kept to begin a transaction again.
-pub const MAX_BEGIN: usize = 256;
-
-/// Whether the text begins a transaction and does nothing else.
-#[must_use]
-pub fn is_begin(text: &[u8]) -> bool {
-    let text = text.trim_ascii();
-    let text = text.strip_suffix(b";").unwrap_or(text);
-    let word = |word: &[u8]| {
-        let (head, tail) = text.split_at_checked(word.len()).unwrap_or((b"", b""));
-        head.eq_ignore_ascii_case(word) && tail.first().is_none_or(u8::is_ascii_whitespace)
-    };
-    (word(b"begin") || word(b"start")) && !text.contains(&b';')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn begin_alone_begins() {
-        for yes in [
-            "begin",
-            "BEGIN;",
-            " start transaction read only ;",
-            "Begin work",
-        ] {
-            assert!(is_begin(yes.as_bytes()), "{yes}");
-        }
-        for no in ["begin; select 1", "beginning", "commit", "savepoint a", ""] {
-            assert!(!is_begin(no.as_bytes()), "{no}");
-        }
-    }
 
     #[test]
     fn the_view_of_statements_is_found() {

@@ -85,6 +85,8 @@ pub struct Execution {
 pub struct Chain {
     /// Where in the text the one stands that is being executed.
     pub place: Range<usize>,
+    /// It is about the transaction.
+    pub is_control: bool,
     /// Those behind it.
     pub rest: std::vec::IntoIter<Link>,
 }
@@ -100,6 +102,8 @@ pub struct Link {
     pub hold_description: bool,
     /// Its statement is parsed anew first.
     pub parsing: bool,
+    /// It is about the transaction, and no statement of the mirror: there is none at its key.
+    pub is_control: bool,
 }
 
 /// A whole answer to a converted query, of which the client gets all but the first bytes.
@@ -194,12 +198,20 @@ impl Execution {
             return false;
         };
         chain.place = next.place;
+        chain.is_control = next.is_control;
         self.key = next.key;
         self.hold_description = next.hold_description;
         self.parsing = next.parsing;
         self.stage = Stage::Binding;
         self.recovery = Recovery::Translate;
         true
+    }
+
+    /// Whether what is being executed is about the transaction.
+    #[must_use]
+    pub fn is_control(&self) -> bool {
+        let chain = self.chain.as_ref();
+        chain.is_some_and(|chain| chain.is_control)
     }
 
     /// The statement that is being executed, as the client wrote it.

@@ -67,9 +67,10 @@ impl Upstream {
         match fate {
             Fate::Swallow => execution.swallowed(tag, out),
             Fate::Hold => {
+                let is_control = execution.is_control();
                 execution.hold(tag, frame, out);
                 if tag == backend::COMMAND_COMPLETE {
-                    self.standing.database.add_rows(backend::rows_added(frame));
+                    self.completes(frame, is_control);
                 }
             }
             Fate::Release => {
@@ -79,6 +80,15 @@ impl Upstream {
             Fate::Repair if tag == backend::ERROR => self.take_error(frame, out, lent),
             Fate::Repair => self.take_notice(frame, out, lent),
             _ => out.extend_from_slice(frame),
+        }
+    }
+
+    /// A statement of a converted query has completed so, perhaps one about its transaction.
+    fn completes(&mut self, frame: &[u8], is_control: bool) {
+        let standing = &mut self.standing;
+        standing.database.add_rows(backend::rows_added(frame));
+        if is_control && let Some(tag) = backend::command_tag(&frame[HEADER..]) {
+            standing.completed(tag, Some(Effect::Transaction));
         }
     }
 

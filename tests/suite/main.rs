@@ -38,6 +38,7 @@ mod errors;
 // Transactions, savepoints, what happens at commit.
 mod transactions;
 // Settings, roles and definitions that change between two executions.
+mod spans;
 mod staleness;
 mod stays;
 // What a change of the catalog costs those it does not concern.

@@ -13,7 +13,10 @@
 //! - once the first has been executed none can be repaired, so none of them is in doubt. Outside a
 //!   transaction, where a statement alone always can, no other than the first answers with rows:
 //!   those that another session has changed the columns of meanwhile fail
-//!   (`RevalidateCachedQuery` in `plancache.c`).
+//!   (`RevalidateCachedQuery` in `plancache.c`);
+//! - among them may stand savepoints of an open transaction, and behind the last its COMMIT. These
+//!   are parsed each time, and noted as they are when they come alone; so they are none of a
+//!   transaction that has changed settings, which would be followed from one to the next.
 
 use super::super::bind::{Call, bind_and_execute, returns_rows};
 use super::super::choose::{choose, joins};
@@ -21,9 +24,10 @@ use super::super::habits::Sent;
 use super::{Circumstances, Decision, Found, Subject};
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
-use crate::sql::split;
+use crate::sql::split::{self, Control, Piece};
 use crate::statement::Key;
 use crate::wire::backend::Status;
+use crate::wire::frontend;
 use std::ops::Range;
 
 /// The statements of one query, all of them ready.
@@ -31,7 +35,7 @@ use std::ops::Range;
 pub struct Series {
     /// They, in their order.
     pub parts: Vec<Member>,
-    /// Bind, Describe and Execute of all of them.
+    /// Bind, Describe and Execute of all of them; of those about the transaction Parse, too.
     pub messages: Vec<u8>,
 }
 
@@ -40,14 +44,22 @@ pub struct Series {
 pub struct Member {
     /// Where it stands in the text of the query.
     pub text: Range<usize>,
-    /// What is to be executed.
-    pub call: Call,
+    /// What is to be executed; `None` if it is about the transaction.
+    pub call: Option<Call>,
     /// Where its messages stand among those of all.
     pub messages: Range<usize>,
     /// It may answer with rows.
     pub returns_rows: bool,
     /// By how many microseconds it is likely to be quicker than its text.
     pub gain: i32,
+}
+
+impl Member {
+    /// The key of what is to be executed.
+    #[must_use]
+    pub fn key(&self) -> Option<Key> {
+        self.call.as_ref().map(|call| call.key)
+    }
 }
 
 /// Statements of a query that are looked at for having been met, behind the first that was not
@@ -70,10 +82,14 @@ impl Circumstances<'_> {
             messages: Vec::with_capacity(text.len()),
         };
         let mut met = 0;
-        for range in statements {
-            match self.part(text, range.clone(), is_settled, &mut series) {
+        for Piece { place, control } in statements {
+            if let Some(control) = control {
+                self.control(control, text, place, &mut series)?;
+                continue;
+            }
+            match self.part(text, place.clone(), is_settled, &mut series) {
                 Ok(None) => {}
-                Ok(Some(subject)) => return Ok(Decision::Ask(subject, range)),
+                Ok(Some(subject)) => return Ok(Decision::Ask(subject, place)),
                 // Each of them counts as met.
                 Err(Reason::Threshold) if met < MOST_MET => met += 1,
                 Err(reason) => return Err(reason),
@@ -83,9 +99,14 @@ impl Circumstances<'_> {
             return Err(Reason::Threshold);
         }
         for part in &series.parts {
-            if let Some(subject) = self.counted(part.call.key) {
+            if let Some(key) = part.key()
+                && let Some(subject) = self.counted(key)
+            {
                 return Ok(Decision::Ask(subject, part.text.clone()));
             }
+        }
+        if series.parts.iter().all(|part| part.call.is_none()) {
+            return Err(Reason::NotPreparable);
         }
         let gain = series.parts.iter().map(|part| part.gain);
         let gain = gain.fold(0, i32::saturating_add);
@@ -101,11 +122,11 @@ impl Circumstances<'_> {
     /// # Errors
     /// [`Reason::Slower`] or [`Reason::Trial`] if the original is to be sent.
     fn choose_for(&mut self, series: &Series) -> Result<(), Reason> {
-        let Some(first) = series.parts.first() else {
+        let Some(key) = series.parts.first().and_then(Member::key) else {
             return Ok(());
         };
-        let (key, count) = (first.call.key, series.parts.len());
-        let are_all = series.parts.iter().all(|part| part.call.key == key);
+        let count = series.parts.len();
+        let are_all = series.parts.iter().all(|part| part.key() == Some(key));
         if !self.lent.settings.trials || !are_all {
             return Ok(());
         }
@@ -121,16 +142,49 @@ impl Circumstances<'_> {
     /// # Errors
     /// [`Reason::Slower`] if the original is to be sent.
     fn may_join(&mut self, key: Key, series: &Series) -> Result<(), Reason> {
-        let before = series.parts.last().map(|part| part.call.key);
+        let before = series.parts.iter().rev().find_map(Member::key);
         if !self.lent.settings.trials || before == Some(key) {
             return Ok(());
         }
-        let firsts = series.parts.first().map(|part| part.call.key);
+        let firsts = series.parts.iter().find_map(Member::key);
         for (key, is_first) in [(firsts, false), (Some(key), firsts.is_none())] {
             if let Some(entry) = key.and_then(|key| self.standing.mirror.held(key)) {
                 joins(entry, is_first)?;
             }
         }
+        Ok(())
+    }
+
+    /// Adds a statement about the transaction.
+    ///
+    /// # Errors
+    /// [`Reason::MultipleStatements`] if what it does would have to be followed.
+    fn control(
+        &self,
+        control: Control,
+        text: &[u8],
+        place: Range<usize>,
+        series: &mut Series,
+    ) -> Result<(), Reason> {
+        let may_stand = match control {
+            Control::Marks => self.standing.may_mark(),
+            Control::Commits => self.standing.may_commit() && is_last(text, place.end),
+        };
+        if !may_stand {
+            return Err(Reason::MultipleStatements);
+        }
+        let start = series.messages.len();
+        let out = &mut series.messages;
+        frontend::parse(out, b"", &text[place.clone()], &[]);
+        frontend::bind(out, b"", 0, |_, _| {});
+        out.extend_from_slice(frontend::EXECUTE_FRAME);
+        series.parts.push(Member {
+            text: place,
+            call: None,
+            messages: start..series.messages.len(),
+            returns_rows: false,
+            gain: 0,
+        });
         Ok(())
     }
 
@@ -160,11 +214,17 @@ impl Circumstances<'_> {
         bind_and_execute(&call, &recipe, part, self.lent, &mut series.messages);
         series.parts.push(Member {
             text: range,
-            call,
+            call: Some(call),
             messages: start..series.messages.len(),
             returns_rows,
             gain: self.habits.sent.gain,
         });
         Ok(None)
     }
+}
+
+/// Whether nothing stands behind the statement that ends here.
+fn is_last(text: &[u8], end: usize) -> bool {
+    let is_nothing = |byte: &u8| byte.is_ascii_whitespace() || *byte == b';';
+    text.get(end..).unwrap_or_default().iter().all(is_nothing)
 }

@@ -10,11 +10,11 @@
 
 use super::Hop;
 use crate::client::{Decided, Reopening, Then, Turn};
-use crate::convert::Policy;
+use crate::convert::{Decision, Policy};
 use crate::hub::Task;
 use crate::metrics::Counter;
 use crate::reason::Reason;
-use crate::standing;
+use crate::sql::begin::{Plain, leading_begin, may_begin, plain_begin};
 use crate::statement::Millis;
 use crate::upstream::Partial;
 use crate::upstream::execution::Stage;
@@ -26,88 +26,6 @@ use crate::wire::frontend;
 /// Milliseconds after which the server is told in any case. The beginning of a transaction is the
 /// time that now() shows in it.
 const MOMENT: u64 = 1;
-
-/// Whether the text is short enough and begins as BEGIN and START do, which most texts do not.
-pub(super) fn may_begin(text: &[u8]) -> bool {
-    let is_first = matches!(
-        text.trim_ascii_start(),
-        [b'b' | b'B', b'e' | b'E', ..] | [b's' | b'S', b't' | b'T', ..]
-    );
-    is_first && text.len() <= standing::MAX_BEGIN
-}
-
-/// What drivers say that are told to: nothing about it can fail. The snapshot that the latter keeps
-/// is that of the first statement, not of the BEGIN (`GetTransactionSnapshot` in `snapmgr.c`).
-const USUAL: [&[u8]; 4] = [b"isolation", b"level", b"read", b"committed"];
-const REPEATED: [&[u8]; 4] = [b"isolation", b"level", b"repeatable", b"read"];
-
-/// A text that begins a transaction and says nothing about it but how it is isolated, and in
-/// comments, where some applications name the function that does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Plain {
-    /// Its command tag.
-    pub(super) tag: &'static [u8],
-    /// All its statements see what the first has seen.
-    pub(super) is_repeated: bool,
-}
-
-/// The text as such a one.
-pub(super) fn plain_begin(text: &[u8]) -> Option<Plain> {
-    // Else the text would not be kept until the server is told.
-    if !standing::is_begin(text) || !text.is_ascii() {
-        return None;
-    }
-    let text = text.trim_ascii();
-    let mut rest = text.strip_suffix(b";").unwrap_or(text);
-    let mut words = std::iter::from_fn(|| next_word(&mut rest));
-    let is = |word: &[u8], name: &[u8]| word.eq_ignore_ascii_case(name);
-    let (first, mut next) = (words.next()?, words.next());
-    let is_transaction = next.is_some_and(|word| is(word, b"transaction"));
-    if is_transaction || next.is_some_and(|word| is(word, b"work") && is(first, b"begin")) {
-        next = words.next();
-    }
-    let tag: &[u8] = match (is(first, b"begin"), is(first, b"start") && is_transaction) {
-        (true, _) => b"BEGIN",
-        (_, true) => b"START TRANSACTION",
-        _ => return None,
-    };
-    let (mut is_usual, mut is_repeated, mut count) = (true, true, 0);
-    for word in next.into_iter().chain(words).take(USUAL.len() + 1) {
-        let says = |all: &[&[u8]]| all.get(count).is_some_and(|one| is(word, one));
-        is_usual &= says(&USUAL);
-        is_repeated &= says(&REPEATED);
-        count += 1;
-    }
-    is_repeated &= count == REPEATED.len();
-    let is_plain = count == 0 || is_repeated || is_usual && count == USUAL.len();
-    is_plain.then_some(Plain { tag, is_repeated })
-}
-
-/// Takes the next word off a text, and the space and comments in front of it. A comment that is not
-/// behind a space, has another in it or does not end is a word like others.
-pub(super) fn next_word<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    loop {
-        *rest = rest.trim_ascii_start();
-        let Some((inside, behind)) = comment(rest) else {
-            break;
-        };
-        if memchr::memmem::find(inside, b"/*").is_some() {
-            break;
-        }
-        *rest = behind;
-    }
-    let end = rest.iter().position(u8::is_ascii_whitespace);
-    let (word, behind) = rest.split_at(end.unwrap_or(rest.len()));
-    *rest = behind;
-    (!word.is_empty()).then_some(word)
-}
-
-/// What is inside of the comment that the text begins with, and behind it.
-fn comment(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let inside = text.strip_prefix(b"/*")?;
-    let end = memchr::memmem::find(inside, b"*/")?;
-    Some((&inside[..end], &inside[end + 2..]))
-}
 
 impl Hop<'_> {
     /// Answers the text if it is a BEGIN that the server may be told of later; returns whether it
@@ -161,17 +79,75 @@ impl Hop<'_> {
 
     #[inline(never)]
     fn defer(&mut self, text: &[u8], tag: &[u8], reason: Reason) {
-        let effect = self.notes_query(text, reason);
+        self.counts_passed(text, reason);
+        self.says_begun(text, tag, reason);
+        backend::ready_for_query(&mut self.client.out, Status::Transaction);
+    }
+
+    /// The client is told that its transaction has begun.
+    fn says_begun(&mut self, text: &[u8], tag: &[u8], reason: Reason) {
+        let effect = self.notes_effect(text, reason);
         self.upstream.standing.completed(tag, Some(effect));
         self.ready(Status::Transaction);
         let due = Millis(self.now.0.saturating_add(MOMENT));
         self.upstream.begin_due = Some(due);
         self.outbox.begins.push_back((due, self.client.link));
-        let out = &mut self.client.out;
-        backend::command_complete(out, tag);
-        backend::ready_for_query(out, Status::Transaction);
+        backend::command_complete(&mut self.client.out, tag);
         self.client.turn = Turn::Free;
         self.untimed();
+    }
+
+    /// Executes the statements behind the BEGIN that a text of several begins with, or asks about
+    /// them; returns whether it does. Some drivers send the first statement of a transaction so.
+    ///
+    /// The text must be one that the server can read to its end, or the transaction does not begin
+    /// at all (`exec_simple_query` in `postgres.c`). So what stands behind the BEGIN is decided
+    /// first, as if that had been heard.
+    #[inline(never)]
+    pub(super) fn begins_with(&mut self, text: &[u8], reason: Reason) -> bool {
+        let is_idle = self.upstream.standing.status == Status::Idle;
+        if reason != Reason::NotPreparable || !is_idle || !self.upstream.ledger.is_idle() {
+            return false;
+        }
+        let Some((begin, tag)) = leading_begin(text) else {
+            return false;
+        };
+        // Where an error is counts from the beginning of the text.
+        let mut rest = vec![b' '; begin.len() + 1];
+        rest.extend_from_slice(&text[rest.len()..]);
+        match self.decide_behind(begin, &rest) {
+            Ok(Decision::Ask(subject, about)) => {
+                let start = about.start.max(begin.len() + 1).min(about.end);
+                self.at_home(Ok(Decision::Ask(subject, start..about.end)), text);
+            }
+            decided @ Ok(Decision::Execute(..) | Decision::Series(_)) => {
+                self.says_begun(begin, tag, reason);
+                self.at_home(decided, &rest);
+            }
+            Ok(Decision::Visit(_)) | Err(_) => return false,
+        }
+        true
+    }
+
+    /// What is decided about a text behind this BEGIN, of which nobody has heard yet.
+    fn decide_behind(&mut self, begin: &[u8], rest: &[u8]) -> Decided {
+        let mut decided = Err(Reason::NotPreparable);
+        if self.may_speak_for_it() {
+            let before = self.upstream.standing.imagine_begun(begin);
+            decided = self.circumstances().decide(rest);
+            self.upstream.standing.has_not_begun(before);
+        }
+        if decided.is_ok() {
+            return decided;
+        }
+        // What may be asked in front of it need not be in the transaction.
+        let asked = self.circumstances().decide(rest);
+        // What would be timed is more than the statement.
+        self.client.habits.timing = None;
+        match asked {
+            Ok(Decision::Ask(..)) => asked,
+            Ok(_) | Err(_) => decided,
+        }
     }
 
     /// Puts the BEGIN that the server was not told of in front of the statement that follows in the
@@ -281,78 +257,5 @@ impl Hop<'_> {
         self.upstream.told_fatal = true;
         self.client.query.clear();
         self.outbox.tasks.push_back(Task::Finish(self.client.id));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_begin_that_says_anything_more_is_not_plain() {
-        for (text, tag) in [
-            ("begin", &b"BEGIN"[..]),
-            (" BEGIN ;", b"BEGIN"),
-            ("Begin\tWork", b"BEGIN"),
-            ("BEGIN TRANSACTION;", b"BEGIN"),
-            ("start  transaction", b"START TRANSACTION"),
-            ("BEGIN /* Database::begin (Some\\Name)  */ ", b"BEGIN"),
-            ("begin /* b *//**/ work /* c */ ;", b"BEGIN"),
-            ("start /* a */ /* it's */ transaction", b"START TRANSACTION"),
-            ("BEGIN ISOLATION LEVEL READ COMMITTED", b"BEGIN"),
-            (
-                "begin work isolation level /* a */ read committed;",
-                b"BEGIN",
-            ),
-            (
-                "START TRANSACTION ISOLATION LEVEL READ COMMITTED",
-                b"START TRANSACTION",
-            ),
-        ] {
-            assert!(may_begin(text.as_bytes()), "{text}");
-            let is_repeated = false;
-            let plain = Plain { tag, is_repeated };
-            assert_eq!(plain_begin(text.as_bytes()), Some(plain), "{text}");
-        }
-        for text in [
-            "begin isolation level repeatable read",
-            "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ ;",
-        ] {
-            let plain = plain_begin(text.as_bytes());
-            assert!(plain.is_some_and(|plain| plain.is_repeated), "{text}");
-        }
-        for text in [
-            "",
-            ";",
-            "start",
-            "start work",
-            "begin read only",
-            "begin isolation level repeatable read read only",
-            "begin isolation level repeatable committed",
-            "begin isolation level serializable",
-            "begin isolation level read committed read only",
-            "begin isolation level read committed, read write",
-            "begin isolation level read",
-            "begin work transaction",
-            "start isolation level read committed",
-            "begin work read only",
-            "begin;;",
-            "begin; select 1",
-            "begin/**/",
-            "/* a */ begin",
-            "begin /* a; b */",
-            "begin /* a /* b */ */",
-            "begin /* a /* b */",
-            "begin /* a",
-            "begin /* a */ read only",
-            "begin /* \u{e9} */",
-            "begin -- a",
-            "begin /*/ a */ work /*",
-            "begin transaction ;;",
-            "begin atomic",
-            "beginning",
-        ] {
-            assert_eq!(plain_begin(text.as_bytes()), None, "{text}");
-        }
     }
 }

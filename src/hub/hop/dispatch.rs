@@ -85,7 +85,10 @@ impl Hop<'_> {
                 self.learn(Lesson::new(subject, text[about].to_vec()));
             }
             Ok(Decision::Visit(elsewhere)) => self.passes_at_home(*elsewhere, text),
-            Err(reason) if self.defers(text, reason) || self.discards(text, reason) => {}
+            Err(reason)
+                if self.defers(text, reason)
+                    || self.begins_with(text, reason)
+                    || self.discards(text, reason) => {}
             Err(reason) => {
                 let standing = &self.upstream.standing;
                 let has_changed = standing.has_moved() || standing.has_altered();

@@ -21,7 +21,6 @@
 //! - it is opened by itself after [`LONGEST`] milliseconds, so its beginning moves by no more.
 
 use super::Hop;
-use super::begin::{Plain, may_begin, next_word, plain_begin};
 use super::travel::AWAY;
 use crate::client::{Cancelled, Decided, Opening, Reopening, Then, Turn};
 use crate::convert::{Call, Decision, Policy};
@@ -29,6 +28,7 @@ use crate::hub::fitness::MAX_UNSENT;
 use crate::hub::timers::Timer;
 use crate::metrics::Counter;
 use crate::reason::Reason;
+use crate::sql::begin::{Plain, may_begin, next_word, plain_begin};
 use crate::sql::travel;
 use crate::statement::{Clock, Micros, Millis};
 use crate::wire::backend::{self, Status};

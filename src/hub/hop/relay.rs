@@ -31,13 +31,6 @@ impl Hop<'_> {
         frontend::query(&mut self.upstream.out, text);
     }
 
-    /// Counts a Query that is not converted, and notes what it may do; returns that.
-    #[inline]
-    pub(super) fn notes_query(&mut self, text: &[u8], reason: Reason) -> Effect {
-        self.counts_passed(text, reason);
-        self.notes_effect(text, reason)
-    }
-
     /// Counts a Query that is not converted.
     #[inline]
     pub(super) fn counts_passed(&mut self, text: &[u8], reason: Reason) {
@@ -50,7 +43,7 @@ impl Hop<'_> {
 
     /// Notes what a Query may do that is not converted; returns that.
     #[inline]
-    fn notes_effect(&mut self, text: &[u8], reason: Reason) -> Effect {
+    pub(super) fn notes_effect(&mut self, text: &[u8], reason: Reason) -> Effect {
         match self.lent.settings.mode == Policy::Convert && !self.is_only_relayed() {
             true => self.before_relay(text, reason),
             false => self.relays_blindly(),

@@ -3,7 +3,9 @@
 
 use super::Hop;
 use crate::convert::{self, Series};
+use crate::reason::Reason;
 use crate::sql::effect::Effect;
+use crate::statement::Key;
 use crate::upstream::execution::{Chain, Execution, Link};
 
 impl Hop<'_> {
@@ -15,31 +17,49 @@ impl Hop<'_> {
         let stage = self.carry_begin();
         let missed = self.missed(stage);
         missed.close_statement(&mut self.upstream.out);
+        let recovery = self.recovery();
         let returns_rows = series.parts.iter().any(|part| part.returns_rows);
+        let has_controls = series.parts.iter().any(|part| part.call.is_none());
         let mut statements = Vec::with_capacity(series.parts.len());
         for part in series.parts {
+            let Some(call) = part.call else {
+                self.controls(&text[part.text.clone()]);
+                let out = &mut self.upstream.out;
+                out.extend_from_slice(&series.messages[part.messages]);
+                statements.push(Link {
+                    place: part.text,
+                    key: Key::default(),
+                    hold_description: false,
+                    parsing: true,
+                    is_control: true,
+                });
+                continue;
+            };
             let upstream = &mut *self.upstream;
             let (mirror, out) = (&mut upstream.standing.mirror, &mut upstream.out);
-            let parsing = convert::renew(&part.call, mirror, self.lent, out);
+            let parsing = convert::renew(&call, mirror, self.lent, out);
             out.extend_from_slice(&series.messages[part.messages]);
             self.client.counts.prepared += u64::from(parsing);
-            upstream.standing.leaves(part.call.residue);
+            upstream.standing.leaves(call.residue);
             statements.push(Link {
                 place: part.text,
-                key: part.call.key,
-                hold_description: part.call.hold_description,
+                key: call.key,
+                hold_description: call.hold_description,
                 parsing,
+                is_control: false,
             });
         }
+        if has_controls {
+            missed.close_statement(&mut self.upstream.out);
+        }
         missed.close_and_sync(|| returns_rows, &mut self.upstream.out);
-        let recovery = self.recovery();
         let mut rest = statements.into_iter();
         let Some(first) = rest.next() else {
             return;
         };
         let mut kept = self.lent.texts.take();
         kept.extend_from_slice(text);
-        let place = first.place;
+        let (place, is_control) = (first.place, first.is_control);
         self.executes(Execution {
             text: kept,
             key: first.key,
@@ -48,8 +68,20 @@ impl Hop<'_> {
             hold_description: first.hold_description,
             effect: Effect::None,
             parsing: first.parsing,
-            chain: Some(Box::new(Chain { place, rest })),
+            chain: Some(Box::new(Chain {
+                place,
+                is_control,
+                rest,
+            })),
             held: None,
         });
+    }
+
+    /// Notes what a statement about the transaction may do, as of one that comes alone. The
+    /// transaction has still only begun for those that are executed with it.
+    fn controls(&mut self, text: &[u8]) {
+        let begun = std::mem::take(&mut self.upstream.standing.only_begun);
+        self.before_relay(text, Reason::NotPreparable);
+        self.upstream.standing.only_begun = begun;
     }
 }
