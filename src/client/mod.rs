@@ -81,6 +81,8 @@ pub struct Client {
     pub cancels_at_home: u32,
     /// What it waits for.
     pub turn: Turn,
+    /// How many queries of it are executed one behind the other; zero if that is at most one.
+    pub trail: u16,
     /// The text of the query on hold; empty if there is none.
     pub query: Vec<u8>,
     /// The server has not heard of its transaction, which has only read.
@@ -183,6 +185,7 @@ impl Client {
             is_pooled: false,
             cancels_at_home: 0,
             turn: Turn::Login,
+            trail: 0,
             query: Vec::new(),
             is_loose: false,
             loose: None,

@@ -12,6 +12,7 @@ mod asking;
 mod elsewhere;
 mod rest;
 mod series;
+mod trail;
 mod warm;
 
 use super::bind::Call;

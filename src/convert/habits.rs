@@ -29,11 +29,35 @@ pub struct Habits {
     pub begins: Begins,
     /// Whether its transactions only read.
     pub readings: Readings,
+    /// Whether queries that it does not wait for are executed one behind the other.
+    pub trails: Trails,
     speaks_extended: bool,
     /// Its last message was one of the extended protocol.
     is_extended: bool,
     /// It has sent one that could see what is unnamed.
     sees_unnamed: bool,
+}
+
+/// How often a query that others have come behind could not be executed with them, in a row.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Trails(u16);
+
+/// So many before it is tried less often, and every how many-th it is then.
+const FEW: u16 = 16;
+const SELDOM: u16 = 64;
+
+impl Trails {
+    /// Whether to try it this time.
+    pub const fn tries(&mut self) -> bool {
+        let tries = self.0 < FEW || self.0.is_multiple_of(SELDOM);
+        self.0 = self.0.wrapping_add(1);
+        tries
+    }
+
+    /// It could.
+    pub const fn goes(&mut self) {
+        self.0 = 0;
+    }
 }
 
 /// How often what followed a BEGIN could not carry it.

@@ -23,7 +23,7 @@ pub enum Unheard {
     Not,
     /// A statement runs that it was to cancel.
     Statement,
-    /// One of several statements of a query does.
+    /// One of several statements of a query does, or of several queries.
     Series,
 }
 
@@ -43,6 +43,7 @@ impl Hub {
         let server = self.servers.get_mut(client.link.0);
         let execution = server.and_then(|server| server.upstream.ledger.execution());
         let is_series = execution.is_some_and(|execution| execution.chain.is_some());
+        let is_series = is_series || client.trail > 0;
         let age = clock.since(client.habits.sent.since);
         let is_meant = client.is_cancelled() && matches!(client.turn, Turn::Executing);
         client.is_insisted_on = is_meant && (is_series || age < YOUNG);

@@ -54,6 +54,9 @@ pub enum Recovery {
     ReopenCancelled,
     /// Inside a transaction: translate it.
     Translate,
+    /// Behind others that are under way: the same, but if the transaction has failed by then, drop
+    /// it and send the original.
+    Again,
 }
 
 /// A converted query in flight, with all that is needed until it is answered.

@@ -166,8 +166,8 @@ impl Upstream {
         } else if early {
             self.forget_if_stale(body, key);
         }
-        let repair = early && recovery != Recovery::Translate && is_repairable(body);
-        if repair && !is_of_the_moment(body) {
+        let repair = early && repairs(recovery, body);
+        if repair && recovery != Recovery::Again && !is_of_the_moment(body) {
             self.count_failure(key);
         }
         let Some(execution) = self.ledger.execution() else {
@@ -246,6 +246,15 @@ fn translation(
 fn terms(standing: &mut Standing, key: Key) -> Option<Arc<Terms>> {
     let entry = standing.mirror.lookup(key)?;
     Some(Arc::clone(&entry.terms))
+}
+
+/// Whether this error is dropped, before BindComplete.
+fn repairs(recovery: Recovery, body: &[u8]) -> bool {
+    match recovery {
+        Recovery::Translate => false,
+        Recovery::Again => fields::field(body, fields::SQLSTATE) == Some(b"25P02"),
+        Recovery::Replay | Recovery::Reopen | Recovery::ReopenCancelled => is_repairable(body),
+    }
 }
 
 /// Whether an error that came before BindComplete may be dropped for a second try. Cancellation,

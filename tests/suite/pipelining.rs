@@ -213,3 +213,147 @@ fn statements_are_hidden_behind_a_batch_whose_end_is_in_doubt() {
         }
     }
 }
+
+const KEYED: &str = "CREATE TABLE k (id int PRIMARY KEY, n int CHECK (n < 5000), name text); \
+    INSERT INTO k SELECT i, i, 'name ' || i FROM generate_series(1, 400) i; \
+    CREATE TABLE log (id int REFERENCES k DEFERRABLE INITIALLY DEFERRED, word varchar(5)); \
+    ANALYZE k";
+
+/// Sends these at once, and waits for all answers.
+fn burst(client: &mut Client, texts: &[String]) {
+    let all: Vec<u8> = texts.iter().flat_map(|text| query(text)).collect();
+    client.send(&all);
+    texts.iter().for_each(|_| drop(client.until_ready()));
+}
+
+/// The batches of JDBC, with and without a transaction around.
+#[test]
+fn what_is_not_waited_for_is_executed_all_the_same() {
+    let summary = converts(KEYED, |client, round| {
+        let update = |n: usize| {
+            let id = (round * 31 + n * 7) % 400 + 1;
+            format!("UPDATE k SET n = {}, name = 'new' WHERE id = {id}", n + 1)
+        };
+        let select = |n: usize| format!("SELECT n, name FROM k WHERE id = {}", n + round);
+        let insert = |n: usize| format!("INSERT INTO log (id, word) VALUES ({}, 'w{n}')", n + 1);
+        for end in ["COMMIT", "ROLLBACK"] {
+            let mut all = vec!["BEGIN".to_owned()];
+            all.extend((0..90).map(update));
+            all.extend((0..9).flat_map(|n| [select(n), insert(n)]));
+            all.push(end.to_owned());
+            all.push(select(3));
+            burst(client, &all);
+        }
+        burst(client, &(0..70).map(update).collect::<Vec<_>>());
+        burst(
+            client,
+            &(0..20)
+                .flat_map(|n| [insert(n), select(n)])
+                .collect::<Vec<_>>(),
+        );
+    });
+    let (converted, queries) = (
+        summary.count(Counter::Converted),
+        summary.count(Counter::Queries),
+    );
+    assert!(converted * 10 > queries * 9, "{summary}");
+}
+
+/// An error in the middle ends those behind it in a transaction, and no others.
+#[test]
+fn an_error_among_those_that_are_not_waited_for_is_the_same() {
+    converts(KEYED, |client, round| {
+        let good = |n: usize| format!("UPDATE k SET n = {n} WHERE id = {}", n + round);
+        let select = |n: usize| format!("SELECT n FROM k WHERE id = {}", n + round);
+        for bad in [
+            "UPDATE k SET n = 6000 WHERE id = 7".to_owned(),
+            "SELECT 1 / (n - n) FROM k WHERE id = 7".to_owned(),
+            "SELECT n FROM k WHERE id = 'x7'".to_owned(),
+            "INSERT INTO log (id, word) VALUES (7, 'too long')".to_owned(),
+            "INSERT INTO log (id, word) VALUES (7777, 'a')".to_owned(),
+            "SELECT nobody".to_owned(),
+            "RELEASE nobody".to_owned(),
+            "SELEC".to_owned(),
+        ] {
+            for end in ["COMMIT", "ROLLBACK"] {
+                let mut all = vec!["BEGIN".to_owned()];
+                all.extend((1..9).map(good));
+                all.push(bad.clone());
+                all.extend((1..70).map(good));
+                all.push(select(1));
+                all.push(end.to_owned());
+                all.extend((1..4).flat_map(|n| [good(n), select(n)]));
+                burst(client, &all);
+            }
+            let mut all: Vec<_> = (1..9).map(good).collect();
+            all.push(bad);
+            all.extend((1..9).map(good));
+            burst(client, &all);
+            burst(client, &["ROLLBACK".to_owned(), select(5)]);
+        }
+    });
+}
+
+/// Another session sees each of them when it would.
+#[test]
+fn a_lock_that_stops_one_stops_those_behind_it() {
+    let proxy = Proxy::with(&server::address(), &[]);
+    let database = server::database(KEYED);
+    let mut client = Client::login(proxy.address(), &database);
+    let mut other = Client::login(&server::address(), &database);
+    let update = |n: usize| format!("UPDATE k SET n = n + 1 WHERE id = {n}");
+    for _ in 0..20 {
+        burst(&mut client, &(1..9).map(update).collect::<Vec<_>>());
+    }
+    let sum = "SELECT sum(n) FROM k WHERE id < 9";
+    let before = other.query(sum);
+    other.run("BEGIN");
+    other.run("SELECT FROM k WHERE id = 4 FOR UPDATE");
+    let all: Vec<u8> = (1..9).flat_map(|n| query(&update(n))).collect();
+    client.send(&all);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let seen = other.query("SELECT count(*) FROM k WHERE id < 9 AND n = 20 + id + 1");
+    let three = other.query("SELECT 3::bigint AS count");
+    other.run("UPDATE k SET n = n - 8 WHERE id = 4");
+    other.run("COMMIT");
+    (1..9).for_each(|_| drop(client.until_ready()));
+    assert_eq!(other.query(sum), before);
+    assert_eq!(seen, three);
+    assert!(proxy.summary().count(Counter::Converted) > 100);
+}
+
+/// What the client leaves unnamed, and what is ours, is as behind queries that are waited for.
+#[test]
+fn nothing_unnamed_is_left_by_those_that_are_not_waited_for() {
+    converts(KEYED, |client, round| {
+        let select = |n: usize| format!("SELECT n FROM k WHERE id = {}", n + round);
+        let texts: Vec<_> = (0..5).map(select).collect();
+        client.query("BEGIN");
+        burst(client, &texts);
+        client.send(&[execute("", 0), sync()].concat());
+        client.until_ready();
+        client.query("ROLLBACK");
+        client.send(&[parse("", "SELECT 1", &[]), sync()].concat());
+        client.until_ready();
+        client.query("BEGIN");
+        burst(client, &texts);
+        client.send(&[bind("", "", &[]), sync()].concat());
+        client.until_ready();
+        client.query("ROLLBACK");
+        // A batch of the other protocol behind them at once.
+        client.query("BEGIN");
+        let mut all: Vec<u8> = texts.iter().flat_map(|text| query(text)).collect();
+        all.extend(
+            [
+                parse("", "SELECT 2", &[]),
+                bind("", "", &[]),
+                execute("", 0),
+                sync(),
+            ]
+            .concat(),
+        );
+        all.extend(query("COMMIT"));
+        client.send(&all);
+        (0..7).for_each(|_| drop(client.until_ready()));
+    });
+}

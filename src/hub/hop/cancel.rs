@@ -195,7 +195,7 @@ impl Hop<'_> {
     /// That is at once if the query could not be sent again anyway, or if an error that can be
     /// repaired should have come by now.
     pub(in crate::hub) fn let_go(&mut self) -> bool {
-        if !matches!(self.client.turn, Turn::Executing) {
+        if !matches!(self.client.turn, Turn::Executing) || self.client.trail > 0 {
             return false;
         }
         let Some(execution) = self.upstream.ledger.execution() else {

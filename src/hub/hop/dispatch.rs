@@ -8,7 +8,7 @@ use crate::metrics::Counter;
 use crate::oracle::Lesson;
 use crate::reason::{Reason, Taint};
 use crate::sql::effect::Effect;
-use crate::statement::{Micros, Recipe};
+use crate::statement::Recipe;
 use crate::upstream::execution::{Execution, Recovery, Stage};
 use crate::upstream::ledger::{Kind, Recipient};
 use crate::wire::backend::Status;
@@ -16,13 +16,7 @@ use crate::wire::backend::Status;
 impl Hop<'_> {
     /// A client's Query with this text.
     pub(super) fn client_query(&mut self, text: &[u8]) {
-        self.lent.counters().add(Counter::Queries, 1);
-        self.client.counts.queries += 1;
-        self.client.habits.simple();
-        let begins = self.upstream.standing.status == Status::Idle && !self.client.is_loose;
-        self.client.counts.transactions += u64::from(begins);
-        self.client.lessons = 0;
-        self.client.asked = Micros::default();
+        self.meets_query();
         if self.client.is_pooled && self.learns_before(text) {
             return;
         }
@@ -226,7 +220,9 @@ impl Hop<'_> {
     pub(super) fn executed(&mut self, text: Vec<u8>, effect: Effect, status: Option<Status>) {
         // These hold nothing to be dropped, which spares the hot path a look at those that do. It
         // is free already if the client has finished.
-        if matches!(self.client.turn, Turn::Executing | Turn::Free) {
+        if !self.ends_trail() {
+            // Those behind it are under way.
+        } else if matches!(self.client.turn, Turn::Executing | Turn::Free) {
             std::mem::forget(std::mem::replace(&mut self.client.turn, Turn::Free));
         } else {
             self.end_turn();
@@ -260,6 +256,9 @@ impl Hop<'_> {
     /// Nothing of the converted query has run: send the original, which gives the exact answer.
     pub(super) fn replay(&mut self, execution: Execution) {
         self.lent.counters().add(Counter::Replayed, 1);
+        if execution.recovery == Recovery::Again {
+            return self.sends_again(&execution.text);
+        }
         self.client.query = execution.text;
         let has_begun = !self.upstream.standing.only_begun.is_empty();
         match execution.recovery {

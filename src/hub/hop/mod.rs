@@ -41,6 +41,7 @@ mod series;
 mod settle;
 mod taint;
 pub(super) mod timing;
+mod trail;
 mod travel;
 
 use super::pace::Pace;
@@ -92,7 +93,11 @@ impl Hop<'_> {
                 continue;
             }
             if !self.client.accepts() {
-                break;
+                match self.follows(rest) {
+                    Some(size) => at += size,
+                    None => break,
+                }
+                continue;
             }
             if !self.client.is_logged_in() && self.spoils_login(rest) {
                 continue;
@@ -122,6 +127,7 @@ impl Hop<'_> {
                 self.before_batch(rest);
             }
             match rest.get(..header.size) {
+                Some(frame) if self.leads(frame, &rest[header.size..]) => at += header.size,
                 Some(frame) => {
                     self.client_frame(header.tag, frame);
                     at += header.size;

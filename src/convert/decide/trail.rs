@@ -1,0 +1,72 @@
+//! A query that goes into a trail: behind others of its client that are executed and not answered.
+//!
+//! Invariants, beside those of a series, most of which hold for the same reasons:
+//! - none that are under way are repaired, since those behind them have been sent; so none is in
+//!   doubt, and outside a transaction none answers with rows;
+//! - none does anything to the session, so that what is decided holds whatever those in front do,
+//!   but for an error that ends the transaction of them all;
+//! - none is parsed anew: what an error has the server skip would be missed by the next.
+
+use super::super::bind::{Call, returns_rows};
+use super::super::choose::joins;
+use super::{Circumstances, Found};
+use crate::convert::Policy;
+use crate::reason::Reason;
+use crate::sql::effect::Effect;
+use crate::statement::{Key, Plans, Recipe};
+use crate::wire::backend::Status;
+use std::sync::Arc;
+
+impl Circumstances<'_> {
+    /// Whether the text can be executed in a trail, for which `is_idle` is to be true although the
+    /// answers to others are owed.
+    ///
+    /// # Errors
+    /// What keeps it from that. It may be executed all the same when nothing is under way.
+    #[inline(never)]
+    pub fn decide_in_trail(&mut self, text: &[u8]) -> Result<(Call, Arc<Recipe>), Reason> {
+        let is_open = self.lent.settings.mode == Policy::Convert && !self.is_parting;
+        if !is_open || self.watch_is_due() || !self.standing.is_surveyed() {
+            return Err(Reason::Pipelined);
+        }
+        self.check()?;
+        if self.standing.is_held_up(text) || self.standing.database.is_resting() {
+            return Err(Reason::Held);
+        }
+        let contexts = self.lent.shapes.contexts();
+        self.standing.takes_text(text, contexts);
+        let recipe = self.recipe(text)?;
+        let Found::Execute(call) = self.read_met::<false>(&recipe, true, text)? else {
+            return Err(Reason::Pipelined);
+        };
+        let is_plain = call.effect == Effect::None && !call.residue.is_anything();
+        let is_alone = self.standing.status == Status::Idle && returns_rows(&recipe);
+        if !is_plain || call.is_specific || is_alone {
+            return Err(Reason::Pipelined);
+        }
+        self.joins_trail(call.key)?;
+        Ok((call, recipe))
+    }
+
+    /// Counts an execution of a statement in a trail.
+    ///
+    /// # Errors
+    /// [`Reason::Slower`] if its original is to be sent, or [`Reason::Pipelined`] if the server is
+    /// to be asked about it once more.
+    fn joins_trail(&mut self, key: Key) -> Result<(), Reason> {
+        let settings = &self.lent.settings;
+        let (trials, audits) = (settings.trials, settings.audit);
+        let Some(entry) = self.standing.mirror.held(key) else {
+            return Err(Reason::Unstable);
+        };
+        if trials {
+            joins(entry, false)?;
+        }
+        let is_due = entry.statement.count_execution();
+        let is_proven = entry.statement.plans() == Plans::Generic && !entry.terms.is_chosen;
+        match is_due && is_proven && audits && self.may_ask() {
+            true => Err(Reason::Pipelined),
+            false => Ok(()),
+        }
+    }
+}
