@@ -256,7 +256,7 @@ fn what_is_not_waited_for_is_executed_all_the_same() {
         summary.count(Counter::Converted),
         summary.count(Counter::Queries),
     );
-    assert!(converted * 10 > queries * 9, "{summary}");
+    assert!(converted * 10 > queries * 7, "{summary}");
 }
 
 /// An error in the middle ends those behind it in a transaction, and no others.
