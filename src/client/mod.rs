@@ -83,6 +83,8 @@ pub struct Client {
     pub turn: Turn,
     /// How many queries of it are executed one behind the other; zero if that is at most one.
     pub trail: u16,
+    /// Its next query waits until its BEGIN is answered, to be executed in the transaction.
+    pub waits_for_begin: bool,
     /// The text of the query on hold; empty if there is none.
     pub query: Vec<u8>,
     /// The server has not heard of its transaction, which has only read.
@@ -186,6 +188,7 @@ impl Client {
             cancels_at_home: 0,
             turn: Turn::Login,
             trail: 0,
+            waits_for_begin: false,
             query: Vec::new(),
             is_loose: false,
             loose: None,
@@ -234,7 +237,7 @@ impl Client {
     #[inline]
     pub const fn accepts(&self) -> bool {
         let is_free = self.skip > 0 || matches!(self.turn, Turn::Free | Turn::Login);
-        is_free && !self.is_insisted_on
+        is_free && !self.is_insisted_on && !self.waits_for_begin
     }
 
     /// It leaves, and its server connection is to be kept.

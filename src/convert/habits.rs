@@ -38,9 +38,13 @@ pub struct Habits {
     sees_unnamed: bool,
 }
 
-/// How often a query that others have come behind could not be executed with them, in a row.
+/// How often, in a row, a query that others have come behind could not be executed with them, and
+/// how often one has waited for its BEGIN since one could.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Trails(u16);
+pub struct Trails {
+    missed: u16,
+    waited: u16,
+}
 
 /// So many before it is tried less often, and every how many-th it is then.
 const FEW: u16 = 16;
@@ -49,15 +53,25 @@ const SELDOM: u16 = 64;
 impl Trails {
     /// Whether to try it this time.
     pub const fn tries(&mut self) -> bool {
-        let tries = self.0 < FEW || self.0.is_multiple_of(SELDOM);
-        self.0 = self.0.wrapping_add(1);
-        tries
+        is_time(&mut self.missed)
+    }
+
+    /// Whether to wait this time.
+    pub const fn waits(&mut self) -> bool {
+        is_time(&mut self.waited)
     }
 
     /// It could.
     pub const fn goes(&mut self) {
-        self.0 = 0;
+        (self.missed, self.waited) = (0, 0);
     }
+}
+
+/// Counts one, and says whether it is one of the first, or its turn.
+const fn is_time(count: &mut u16) -> bool {
+    let is_time = *count < FEW || count.is_multiple_of(SELDOM);
+    *count = count.wrapping_add(1);
+    is_time
 }
 
 /// How often what followed a BEGIN could not carry it.

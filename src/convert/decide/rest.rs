@@ -8,10 +8,15 @@ use crate::statement::{Plans, Recipe};
 impl Circumstances<'_> {
     /// Whether a look at the catalog is due in this database, before what is known is relied on.
     pub(super) fn watch_is_due(&self) -> bool {
+        self.watch_may_be_due() && self.takes_watch()
+    }
+
+    /// Whether a look at the catalog is due that nobody has taken on, if it pays.
+    #[inline]
+    pub(super) fn watch_may_be_due(&self) -> bool {
         let interval = self.lent.settings.catalog_watch;
         let relies = self.standing.context.is_some() && self.may_learn();
-        let database = &self.standing.database;
-        relies && database.is_watch_due(self.now, interval) && self.takes_watch()
+        relies && self.standing.database.is_watch_due(self.now, interval)
     }
 
     /// Takes on the look at the catalog that is due, if it pays.

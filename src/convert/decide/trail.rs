@@ -10,11 +10,12 @@
 use super::super::bind::{Call, returns_rows};
 use super::super::choose::joins;
 use super::{Circumstances, Found};
-use crate::convert::Policy;
+use crate::convert::{Policy, judge};
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
 use crate::statement::{Key, Plans, Recipe};
 use crate::wire::backend::Status;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 impl Circumstances<'_> {
@@ -26,7 +27,7 @@ impl Circumstances<'_> {
     #[inline(never)]
     pub fn decide_in_trail(&mut self, text: &[u8]) -> Result<(Call, Arc<Recipe>), Reason> {
         let is_open = self.lent.settings.mode == Policy::Convert && !self.is_parting;
-        if !is_open || self.watch_is_due() || !self.standing.is_surveyed() {
+        if !is_open || self.watch_may_be_due() || !self.standing.is_surveyed() {
             return Err(Reason::Pipelined);
         }
         self.check()?;
@@ -36,9 +37,7 @@ impl Circumstances<'_> {
         let contexts = self.lent.shapes.contexts();
         self.standing.takes_text(text, contexts);
         let recipe = self.recipe(text)?;
-        let Found::Execute(call) = self.read_met::<false>(&recipe, true, text)? else {
-            return Err(Reason::Pipelined);
-        };
+        let call = self.ready(&recipe, text)?;
         let is_plain = call.effect == Effect::None && !call.residue.is_anything();
         let is_alone = self.standing.status == Status::Idle && returns_rows(&recipe);
         if !is_plain || call.is_specific || is_alone {
@@ -46,6 +45,22 @@ impl Circumstances<'_> {
         }
         self.joins_trail(call.key)?;
         Ok((call, recipe))
+    }
+
+    /// The call of a text of this shape, if nothing has to be asked about it first.
+    fn ready(&mut self, recipe: &Recipe, text: &[u8]) -> Result<Call, Reason> {
+        let (scan, dialect) = (&self.lent.scan, self.standing.dialect);
+        let eligible = recipe.judgement(scan, || judge(text, scan, dialect))?;
+        if eligible.restricted {
+            self.restriction(recipe, eligible)?;
+        }
+        let Some(context) = self.standing.text_context() else {
+            return Err(Reason::Pipelined);
+        };
+        match self.warm::<false>((recipe, eligible, context), text)? {
+            ControlFlow::Break(Found::Execute(call)) => Ok(call),
+            ControlFlow::Break(Found::Ask(_)) | ControlFlow::Continue(_) => Err(Reason::Pipelined),
+        }
     }
 
     /// Counts an execution of a statement in a trail.

@@ -9,7 +9,7 @@
 //! - none carries a BEGIN.
 
 use super::Hop;
-use crate::convert;
+use crate::convert::{self, Policy};
 use crate::metrics::Counter;
 use crate::sql::effect::Effect;
 use crate::upstream::execution::{Execution, Recovery, Stage};
@@ -21,6 +21,24 @@ use crate::wire::frontend;
 const MOST: u16 = 64;
 
 impl Hop<'_> {
+    /// Whether the client's next query is to wait until its BEGIN is answered, which is under way:
+    /// behind it nothing could be executed, nor asked about.
+    #[inline]
+    pub(super) fn awaits_begin(&mut self) -> bool {
+        let standing = &self.upstream.standing;
+        !standing.only_begun.is_empty() && standing.status == Status::Idle && self.may_await_begin()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn may_await_begin(&mut self) -> bool {
+        let is_under_way = self.upstream.begin_due.is_none() && !self.upstream.ledger.is_idle();
+        let may_convert = self.lent.settings.mode == Policy::Convert && !self.is_only_relayed();
+        let waits = is_under_way && may_convert && self.client.habits.trails.waits();
+        self.client.waits_for_begin = waits;
+        waits
+    }
+
     /// Whether the Query in this frame begins a trail. `behind` is what has come behind it.
     #[inline]
     pub(super) fn leads(&mut self, frame: &[u8], behind: &[u8]) -> bool {
@@ -31,7 +49,9 @@ impl Hop<'_> {
     #[cold]
     #[inline(never)]
     fn begins_trail(&mut self, frame: &[u8]) -> bool {
-        self.is_ready() && self.upstream.ledger.is_idle() && {
+        // The first of a transaction can be tried again if nothing is behind it.
+        let is_first = !self.upstream.standing.only_begun.is_empty();
+        !is_first && self.is_ready() && self.upstream.ledger.is_idle() && {
             let tries = self.client.habits.trails.tries();
             tries && self.joins_trail(frame)
         }
