@@ -21,6 +21,28 @@ pub struct CancelKey {
 pub struct Cancels {
     requested: AtomicU32,
     delivered: AtomicU32,
+    insisters: AtomicU32,
+}
+
+/// Somebody who has the server told once more, in the name of requests that it may not have heard,
+/// and holds the client back meanwhile. Several may at once, and each lets go for itself.
+#[derive(Debug, Clone)]
+pub struct Insister {
+    /// Those requests.
+    pub cancels: Arc<Cancels>,
+    /// Which of those who insist in their name.
+    pub number: u32,
+}
+
+impl Insister {
+    /// Another one.
+    #[must_use]
+    pub fn new(cancels: &Arc<Cancels>) -> Self {
+        Self {
+            cancels: Arc::clone(cancels),
+            number: cancels.insisters.fetch_add(1, Ordering::Relaxed),
+        }
+    }
 }
 
 impl Cancels {

@@ -6,7 +6,7 @@ mod cancel;
 mod greeting;
 mod loose;
 
-pub use cancel::{CancelKey, Cancelled, Cancels, Reopening, Then};
+pub use cancel::{CancelKey, Cancelled, Cancels, Insister, Reopening, Then};
 pub use greeting::{Asks, Greeting, Login};
 pub use loose::{Loose, Opening};
 
@@ -107,9 +107,9 @@ pub struct Client {
     pub key: CancelKey,
     /// How many cancel requests had come when the query in hand came.
     pub cancels_before: u32,
-    /// The server is told once more to cancel the query in hand: until it has been, nothing else
-    /// of the client goes there.
-    pub is_insisted_on: bool,
+    /// Who has the server told once more to cancel the query in hand: until it has been, nothing
+    /// else of the client goes there.
+    pub insisters: Vec<u32>,
     /// It sends nothing more than it has sent already.
     pub is_parting: bool,
     /// It has finished, and the time for which its query was kept ready is over.
@@ -200,7 +200,7 @@ impl Client {
             relayed: None,
             key,
             cancels_before: 0,
-            is_insisted_on: false,
+            insisters: Vec::new(),
             is_parting: false,
             is_late: false,
             leaves: false,
@@ -237,7 +237,7 @@ impl Client {
     #[inline]
     pub const fn accepts(&self) -> bool {
         let is_free = self.skip > 0 || matches!(self.turn, Turn::Free | Turn::Login);
-        is_free && !self.is_insisted_on && !self.waits_for_begin
+        is_free && self.insisters.is_empty() && !self.waits_for_begin
     }
 
     /// It leaves, and its server connection is to be kept.

@@ -75,7 +75,7 @@ pub(super) fn fitness(server: &mut Server, clients: &Arena<Client>, wanted: Want
         || holder.skip > 0
         || !matches!(holder.turn, Turn::Free | Turn::Visiting)
         || !holder.key.cancelled.all_delivered()
-        || holder.is_insisted_on
+        || !holder.insisters.is_empty()
         || holder.out.len() > MAX_UNSENT;
     let visits = &server.visits;
     if is_used || visits.is_wanted || visits.is_hastened || visits.len() >= wanted.most {

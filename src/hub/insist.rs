@@ -12,7 +12,7 @@
 //!   time, however long that has gone on.
 
 use super::Hub;
-use crate::client::{Cancels, Turn};
+use crate::client::{Cancels, Insister, Turn};
 use crate::ids::ClientId;
 use std::sync::Arc;
 
@@ -34,9 +34,9 @@ impl Hub {
     /// Whether the query of the client with these requests runs although one has reached the
     /// server, which may not have heard of it. Then nothing else of it goes to the server until
     /// [`Self::relent`].
-    pub fn insist(&mut self, cancels: &Arc<Cancels>) -> Unheard {
+    pub fn insist(&mut self, insister: &Insister) -> Unheard {
         let clock = self.clock;
-        let id = self.client_of(cancels);
+        let id = self.client_of(&insister.cancels);
         let Some(client) = id.and_then(|id| self.clients.get_mut(id.0)) else {
             return Unheard::Not;
         };
@@ -46,18 +46,23 @@ impl Hub {
         let is_series = is_series || client.trail > 0;
         let age = clock.since(client.habits.sent.since);
         let is_meant = client.is_cancelled() && matches!(client.turn, Turn::Executing);
-        client.is_insisted_on = is_meant && (is_series || age < YOUNG);
-        match (client.is_insisted_on, is_series) {
+        let insists = is_meant && (is_series || age < YOUNG);
+        if insists {
+            client.insisters.push(insister.number);
+        }
+        match (insists, is_series) {
             (false, _) => Unheard::Not,
             (true, false) => Unheard::Statement,
             (true, true) => Unheard::Series,
         }
     }
 
-    /// The server has been told once more. Returns the client, which may go on.
-    pub fn relent(&mut self, cancels: &Arc<Cancels>) -> Option<ClientId> {
-        let id = self.client_of(cancels)?;
-        self.clients.get_mut(id.0)?.is_insisted_on = false;
+    /// The server has been told once more, as far as by this one. Returns the client, which may go
+    /// on unless another holds it back.
+    pub fn relent(&mut self, insister: &Insister) -> Option<ClientId> {
+        let id = self.client_of(&insister.cancels)?;
+        let insisters = &mut self.clients.get_mut(id.0)?.insisters;
+        insisters.retain(|number| *number != insister.number);
         Some(id)
     }
 

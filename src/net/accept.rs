@@ -15,7 +15,7 @@ use super::stream::{Stream, read, write_all};
 use super::survey::shown;
 use super::tls::{ClientTerms, PROTOCOL, Tunnel};
 use super::visitor::Visitor;
-use crate::client::{Asks, Cancels, Greeting, Login};
+use crate::client::{Asks, Cancels, Greeting, Insister, Login};
 use crate::error::ConnectionError;
 use crate::hub::Unheard;
 use crate::metrics::Counter;
@@ -364,11 +364,11 @@ async fn leave(mut client: Stream) {
 
 /// A worker that may hold a client's next query back, because the server is told once more to
 /// cancel the one in hand. However this ends, the client goes on.
-struct Holding(Arc<dyn Tells>, Arc<Cancels>);
+struct Holding(Arc<dyn Tells>, Insister);
 
 impl Drop for Holding {
     fn drop(&mut self) {
-        self.0.tell(News::Relents(Arc::clone(&self.1)));
+        self.0.tell(News::Relents(self.1.clone()));
     }
 }
 
@@ -395,6 +395,16 @@ async fn insist(asked: Option<Arc<Cancels>>, whose: (u32, &[u8]), environment: &
         {
             hasten(server, secret, endpoint, environment).await;
         }
+        // The query may be over because of this, and requests that have come for it meanwhile are
+        // still under way: they would hit the next.
+        let _ = timeout(TAKEN, delivered(&cancels)).await;
+    }
+}
+
+/// Waits until all requests that have come have reached the server, or cannot.
+async fn delivered(cancels: &Cancels) {
+    while !cancels.all_delivered() {
+        sleep(MOMENT).await;
     }
 }
 
@@ -407,8 +417,9 @@ async fn unheard(
 ) -> Option<(Unheard, Holding)> {
     let worker = environment.registry.worker(pid, key)?;
     let (answer, answered) = oneshot::channel();
-    worker.tell(News::Insists(Arc::clone(cancels), answer));
-    let holding = Holding(worker, Arc::clone(cancels));
+    let insister = Insister::new(cancels);
+    worker.tell(News::Insists(insister.clone(), answer));
+    let holding = Holding(worker, insister);
     let unheard = timeout(TAKEN, answered).await.ok()?.ok()?;
     Some((unheard, holding))
 }

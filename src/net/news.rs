@@ -2,7 +2,7 @@
 //! with others.
 
 use super::session::Session;
-use crate::client::Cancels;
+use crate::client::Insister;
 use crate::hub::Unheard;
 use crate::ids::{ClientId, UpstreamId};
 use std::fmt::Debug;
@@ -18,9 +18,9 @@ pub(super) enum News {
     Answer(oneshot::Sender<()>),
     /// A cancel request for a client with these has reached the server; somebody asks whether the
     /// query that it means runs all the same, and tells the server once more then.
-    Insists(Arc<Cancels>, oneshot::Sender<Unheard>),
+    Insists(Insister, oneshot::Sender<Unheard>),
     /// Which has been done.
-    Relents(Arc<Cancels>),
+    Relents(Insister),
     /// Warm connections that are no longer listed are to be closed.
     Sweep,
     /// This connection, which nobody has, is to make room for another.

@@ -4,6 +4,7 @@ use crate::frames::{self, complete, ready, row, tags};
 use crate::stage::scene::{SQL, begin};
 use crate::stage::script::{SELECT, parsed};
 use crate::stage::{Scene, learned, met};
+use pgautoprep::hub::Unheard;
 
 /// Sends a cancel request that the server has dealt with.
 pub(crate) fn delivered(scene: &Scene) {
@@ -193,4 +194,29 @@ fn nothing_runs_outside_a_transaction_that_cannot_begin_again() {
     scene.peer.send(&failed);
     let last = scene.client.rest();
     assert_eq!((&*tags(&last), &*last[0].sqlstate()), ("E", "08006"));
+}
+
+/// Two requests have come for a query, and somebody has the server told once more for each of them.
+#[test]
+fn a_client_is_held_back_until_all_have_let_go_who_insist() {
+    let mut scene = learned(SQL, &SELECT, &[]);
+    scene.client.send(&frames::query(SQL));
+    scene.peer.take("BDES");
+    delivered(&scene);
+    let (one, found) = scene.client.socket.insist();
+    assert_eq!(found, Unheard::Statement);
+    let (other, found) = scene.client.socket.insist();
+    assert_eq!(found, Unheard::Statement);
+    scene.peer.send(&cancelled(b'I'));
+    scene.client.expect(&cancelled(b'I'));
+    scene.client.send(&frames::query(SQL));
+    // Who finds that nothing runs any more has held nobody back, and lets nobody go.
+    let (late, found) = scene.client.socket.insist();
+    assert_eq!(found, Unheard::Not);
+    for lets_go in [late, other] {
+        scene.client.socket.relent(&lets_go);
+        assert!(scene.peer.stream.is_silent(), "another has not let go");
+    }
+    scene.client.socket.relent(&one);
+    scene.peer.take("BDES");
 }

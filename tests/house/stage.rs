@@ -3,10 +3,10 @@
 //! fails; time passes when it is told to.
 
 use crate::frames;
-use pgautoprep::client::CancelKey;
+use pgautoprep::client::{CancelKey, Insister};
 use pgautoprep::config::Config;
 use pgautoprep::convert::{Lent, Policy};
-use pgautoprep::hub::{Arrival, Hub, ServerKey, Task};
+use pgautoprep::hub::{Arrival, Hub, ServerKey, Task, Unheard};
 use pgautoprep::ids::{ClientId, UpstreamId};
 use pgautoprep::metrics::{Counter, Metrics, Summary};
 use pgautoprep::statement::context::Origin;
@@ -492,6 +492,23 @@ impl Socket {
         };
         assert_eq!((key.0, line.remembered.as_ref()), (7, Some(&server)));
         line.key.cancelled.request();
+    }
+
+    /// Somebody has the server told once more in the name of these requests, if the query that they
+    /// mean runs.
+    pub(crate) fn insist(&self) -> (Insister, Unheard) {
+        let mut world = self.world.borrow_mut();
+        let insister = Insister::new(&world.lines[self.line].key.cancelled);
+        let unheard = world.hub.insist(&insister);
+        (insister, unheard)
+    }
+
+    /// Which has been done.
+    pub(crate) fn relent(&self, insister: &Insister) {
+        let mut world = self.world.borrow_mut();
+        world.hub.relent(insister);
+        world.offer(self.line);
+        world.settle(self.line);
     }
 
     /// The cancel request has reached the server.

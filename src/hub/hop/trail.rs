@@ -72,7 +72,7 @@ impl Hop<'_> {
     fn follows_others(&mut self, bytes: &[u8]) -> Option<usize> {
         let header = frame::header(bytes).ok().flatten()?;
         let frame = bytes.get(..header.size)?;
-        let may_join = header.tag == frontend::QUERY && !self.client.is_insisted_on;
+        let may_join = header.tag == frontend::QUERY && self.client.insisters.is_empty();
         (may_join && self.is_ready() && self.joins_trail(frame)).then_some(header.size)
     }
 

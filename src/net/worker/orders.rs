@@ -2,7 +2,7 @@
 
 use super::Worker;
 use super::ports::PortId;
-use crate::client::Cancels;
+use crate::client::Insister;
 use crate::config::Config;
 use crate::net::news::News;
 use crate::net::orders::Order;
@@ -45,8 +45,8 @@ impl Worker {
     }
 
     /// Has a client go on whose query the server was told once more to cancel.
-    fn relent(&mut self, cancels: &Arc<Cancels>) {
-        let Some(id) = self.hub.relent(cancels) else {
+    fn relent(&mut self, insister: &Insister) {
+        let Some(id) = self.hub.relent(insister) else {
             return;
         };
         let port = PortId::Client(id);
@@ -60,12 +60,12 @@ impl Worker {
             News::Sweep => self.sweep(),
             // Who has asked may have gone.
             News::Answer(asked) => drop(asked.send(())),
-            News::Insists(cancels, asked) => {
-                if asked.send(self.hub.insist(&cancels)).is_err() {
-                    self.relent(&cancels);
+            News::Insists(insister, asked) => {
+                if asked.send(self.hub.insist(&insister)).is_err() {
+                    self.relent(&insister);
                 }
             }
-            News::Relents(cancels) => self.relent(&cancels),
+            News::Relents(insister) => self.relent(&insister),
             News::Delivered => {
                 for id in std::mem::take(&mut self.held) {
                     self.make_dirty(PortId::Client(id));
