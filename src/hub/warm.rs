@@ -69,7 +69,7 @@ pub(super) fn is_of_use(
     now: Millis,
 ) -> bool {
     let standing = &mut upstream.standing;
-    let is_of_use = !standing.residue.is_anything()
+    let is_of_use = !standing.residue.stays()
         || misses_names(standing)
         || standing
             .database

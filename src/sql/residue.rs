@@ -63,6 +63,14 @@ impl Residue {
     pub const STATEMENTS: Self = Self(1 << 10);
     /// Nothing, but it may take away what was left: locks, channels, cursors or statements.
     pub const UNDOES: Self = Self(1 << 11);
+    /// Who the session is (`role`, `session_authorization`). RESET ALL leaves both as they are, and
+    /// a login may have begun as another role than it names.
+    pub const ROLE: Self = Self(1 << 12);
+    /// Settings that somebody has made up (`app.tenant`), of which nothing takes away that they are
+    /// known.
+    pub const MADE_UP: Self = Self(1 << 13);
+    /// What a session may go on with that nothing takes away.
+    const LASTING: Self = Self(Self::ROLE.0 | Self::MADE_UP.0);
     /// Anything.
     pub const ANYTHING: Self = Self(u16::MAX);
 
@@ -98,6 +106,13 @@ impl Residue {
             true => self,
             false => self.without(other),
         }
+    }
+
+    /// Whether some of it nothing takes away, so that the session can serve nobody else.
+    #[must_use]
+    #[inline]
+    pub const fn stays(self) -> bool {
+        self.has(Self::LASTING)
     }
 
     /// Whether some of `other` is left.
@@ -290,18 +305,14 @@ fn of_move(does: &Move, text: &[u8], known: &impl Remains) -> Option<Residue> {
     let set = |changes: &[Assignment]| {
         let is_server =
             |change: &Assignment| !change.is_call || known.leaves(b"set_config") == Leaves::Nothing;
-        let is_reset = |change: &Assignment| {
-            is_reset_with_all(&change.name) && is_server(change) && !makes_schema(change)
+        let of = |change: &Assignment| match is_server(change) && !makes_schema(change) {
+            true => of_setting(&change.name),
+            false => Residue::ANYTHING,
         };
-        let writes_names = |change: &Assignment| is_in(&NAMING_SETTINGS, &change.name);
-        match (
-            changes.iter().all(is_reset),
-            changes.iter().any(writes_names),
-        ) {
-            (true, false) => Residue::SETTINGS,
-            (true, true) => Residue::SETTINGS | Residue::NAMES,
-            (false, _) => Residue::ANYTHING,
-        }
+        changes
+            .iter()
+            .map(of)
+            .fold(Residue::SETTINGS, Residue::bitor)
     };
     match does {
         Move::Settings(changes) => Some(set(changes)),
@@ -328,14 +339,19 @@ fn of_move(does: &Move, text: &[u8], known: &impl Remains) -> Option<Residue> {
     }
 }
 
-/// Whether RESET ALL takes this setting back to what it was at the login, and leaves no trace of
-/// it. A name with a dot may be one that nobody knew before, and from then on is known.
-fn is_reset_with_all(name: &[u8]) -> bool {
-    const OTHERS: [&str; 4] = ["is_superuser", "role", "seed", "session_authorization"];
-    !name.contains(&b'.')
-        && !is_in(&OTHERS, name)
-        && !settings::is_of_transaction(name)
-        && name != b"*"
+/// What setting this leaves. RESET ALL takes it back to what it was at the login, and leaves no
+/// trace of it, but of who the session is, and of a name with a dot: that may be one that nobody
+/// knew before, and from then on is known.
+fn of_setting(name: &[u8]) -> Residue {
+    const WHO: [&str; 2] = ["role", "session_authorization"];
+    const OTHERS: [&str; 3] = ["*", "is_superuser", "seed"];
+    match name {
+        _ if is_in(&WHO, name) => Residue::SETTINGS | Residue::ROLE,
+        _ if is_in(&OTHERS, name) || settings::is_of_transaction(name) => Residue::ANYTHING,
+        _ if name.contains(&b'.') => Residue::SETTINGS | Residue::MADE_UP,
+        _ if is_in(&NAMING_SETTINGS, name) => Residue::SETTINGS | Residue::NAMES,
+        _ => Residue::SETTINGS,
+    }
 }
 
 /// Whether the change may have the session look for names in its temporary schema, which whoever

@@ -209,8 +209,35 @@ fn settings_are_reset() {
 }
 
 #[test]
+fn who_the_session_is_and_what_it_has_made_up_stays() {
+    let (role, made_up) = (Residue::ROLE, Residue::MADE_UP);
+    for (text, left) in [
+        ("set role a", role),
+        ("SET SESSION ROLE 'a'", role),
+        ("set local \"ROLE\" = a", role),
+        ("reset role", role),
+        ("select set_config('role', 'a', false)", role),
+        ("SET SESSION AUTHORIZATION a", role),
+        ("reset session authorization", role),
+        ("set app.tenant = '1'", made_up),
+        ("begin; set local app.tenant = '1'", made_up),
+        ("select set_config('a.b', 'c', true)", made_up),
+        (
+            "SET role = a; SET a.b = 'c'; SET search_path = a",
+            role | made_up | Residue::NAMES,
+        ),
+    ] {
+        let residue = of(text);
+        assert_eq!(residue, Residue::SETTINGS | left, "{text}");
+        assert!(residue.stays() && !residue.is_anything(), "{text}");
+    }
+    assert!(Residue::ANYTHING.stays() && !of("set work_mem = '1MB'").stays());
+}
+
+#[test]
 fn all_else_may_leave_anything() {
     for text in [
+        "set local is_superuser = on",
         "set search_path = pg_temp, public",
         "set local search_path to \"pg_temp\"",
         "select set_config('search_path', 'a, PG_TEMP', true)",
@@ -232,20 +259,13 @@ fn all_else_may_leave_anything() {
         "select pg_advisory_lock(1), setseed(1)",
         "select s.pg_advisory_lock_of(1)",
         "create table pg_advisory_lock as select 1",
-        "select set_config('a.b', 'c', true)",
         "select mine from t",
         "insert into t select f(1)",
         "insert into t values (1); f(1)",
-        "set my.var = 'a'",
-        "set local my.var = 'a'",
-        "set role a",
         "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY",
-        "set session authorization a",
         "set seed = 0.5",
-        "select set_config('role', 'a', false)",
         "set application_name = 'a'; select 1",
         "set session characteristics as transaction read only, x",
-        "reset my.var",
         "prepare p as select 1",
         "prepare transaction 'a'",
         "declare c no scroll cursor without hold for select mine(1)",

@@ -38,14 +38,21 @@ pub(super) struct Limits {
     could_idle: bool,
 }
 
-/// What a session may have left and still be like others: settings, which it is asked for, and what
-/// no read of another shows.
-const UNSEEN: [Residue; 5] = [
+/// What a session may have left and still be like others: settings and who it is, for which it is
+/// asked, and what no read of another shows.
+///
+/// Settings that somebody has made up the server tells nobody about (`GUC_NO_SHOW_ALL` in `guc.c`).
+/// Its own functions find them by the name that they are given, and those that do so never travel
+/// (`SETTINGS` in `sql/travel/known.rs`); those of an extension whose library is loaded are asked
+/// for with the others.
+const UNSEEN: [Residue; 7] = [
     Residue::OF_FUNCTIONS,
     Residue::SETTINGS,
     Residue::NAMES,
     Residue::SEQUENCES,
     Residue::SEEN,
+    Residue::ROLE,
+    Residue::MADE_UP,
 ];
 
 impl Standing {

@@ -88,7 +88,7 @@ impl Standing {
             return None;
         }
         let is_watched = self.discard.has_been || !self.is_unwatched;
-        if left.is_anything() || !is_watched {
+        if left.stays() || !is_watched {
             return None;
         }
         let always = |reset: &&Reset| reset.takes == Residue::SETTINGS || left.has(reset.takes);

@@ -182,7 +182,7 @@ impl Standing {
     /// Whether it may hold what nothing takes away, and that was not told yet. It is told once.
     #[inline]
     pub fn is_newly_tainted(&mut self) -> bool {
-        let is = self.residue.is_anything() && self.late.is_none() && !self.is_taint_told;
+        let is = self.residue.stays() && self.late.is_none() && !self.is_taint_told;
         self.is_taint_told |= is;
         is
     }
@@ -341,7 +341,7 @@ impl Standing {
     pub fn resets(&self) -> Option<Vec<Reset>> {
         let left = self.residue;
         let needed = RESETS.iter().filter(|reset| left.has(reset.takes));
-        let is_known = !left.is_anything() && !self.is_unwatched;
+        let is_known = !left.stays() && !self.is_unwatched;
         is_known.then(|| needed.copied().collect())
     }
 

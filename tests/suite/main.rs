@@ -139,6 +139,8 @@ mod led;
 mod travel;
 // Notices and transactions of reads on others' connections.
 mod shared;
+// What sessions may have done and still read for each other.
+mod alike;
 // Statements beyond the bound are closed, and come back.
 mod eviction;
 // More clients than there is room for.

@@ -39,7 +39,7 @@ impl Hop<'_> {
     /// known which names leave something: else it could never tell that this one leaves nothing.
     /// Returns whether the query waits.
     pub(super) fn learns_before(&mut self, text: &[u8]) -> bool {
-        let is_open = self.may_learn_first() && !self.upstream.standing.residue.is_anything();
+        let is_open = self.may_learn_first() && !self.upstream.standing.residue.stays();
         let standing = &mut self.upstream.standing;
         let is_known = standing.knows_names() && standing.database.knows_draws();
         if !is_open || is_known || standing.setbacks.rest(self.now) {

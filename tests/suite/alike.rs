@@ -1,0 +1,155 @@
+//! What sessions of a real server may have done and still read for each other, and that each is
+//! answered as it would be alone.
+
+use crate::guests::Scene;
+use crate::harness::client::Client;
+use crate::harness::frames::{self, tags};
+use crate::shared::unlike;
+use pgautoprep::metrics::Counter;
+use std::time::Duration;
+
+/// Clients that are alike, on a database in which this was made first.
+fn scene(count: usize, setup: &str) -> Scene {
+    let scene = Scene::new(count);
+    scene.direct().run(setup);
+    std::thread::sleep(Duration::from_millis(1_500));
+    scene
+}
+
+/// A role of this test's own, which is dropped with its rights in the end.
+struct Role {
+    name: String,
+    direct: Client,
+}
+
+impl Role {
+    fn new(scene: &Scene, name: &str) -> Self {
+        let name = format!("alike_{name}_{}", std::process::id());
+        let mut direct = scene.direct();
+        direct.run(&format!("CREATE ROLE {name}; GRANT SELECT ON t TO {name}"));
+        Self { name, direct }
+    }
+}
+
+impl Drop for Role {
+    fn drop(&mut self) {
+        let name = &self.name;
+        self.direct.query(&format!("DROP OWNED BY {name}"));
+        self.direct.query(&format!("DROP ROLE {name}"));
+    }
+}
+
+/// After these texts the first client reads for others again, and others for it.
+fn is_like_others_after(scene: &mut Scene, texts: &[&str]) {
+    scene.clients[0] = Client::login(scene.proxy.address(), scene.database());
+    scene.all_read("t", 20);
+    for text in texts {
+        scene.clients[0].query(text);
+    }
+    scene.all_read("t", 2);
+    assert_eq!(unlike(scene), 0, "{texts:?}");
+}
+
+#[test]
+fn who_has_been_another_role_is_like_others_again() {
+    let mut scene = scene(3, "");
+    let role = Role::new(&scene, "been");
+    scene.all_read("t", 20);
+    let name = &role.name;
+    is_like_others_after(&mut scene, &[&format!("SET ROLE {name}"), "RESET ROLE"]);
+    let local = format!("SET LOCAL ROLE {name}");
+    is_like_others_after(&mut scene, &["BEGIN", &local, "SELECT v FROM t", "COMMIT"]);
+    let of_session = format!("SET SESSION AUTHORIZATION {name}");
+    let back = "RESET SESSION AUTHORIZATION";
+    is_like_others_after(&mut scene, &[&of_session, "SELECT 1", back]);
+}
+
+/// Two have become a role that may not read everything, and read for each other.
+#[test]
+fn who_is_another_role_reads_for_who_is_that_one_too() {
+    let mut scene = scene(5, "");
+    let role = Role::new(&scene, "is");
+    let becomes = format!("SET ROLE {}", role.name);
+    scene.all_read("t", 20);
+    scene.all_read("u", 20);
+    for client in &mut scene.clients[..2] {
+        client.run(&becomes);
+    }
+    let before = scene.summary();
+    for round in 0..40 {
+        scene.all_read("t", 1);
+        for client in &mut scene.clients {
+            client.send(&frames::query(&format!(
+                "SELECT v FROM u WHERE id = {}",
+                round + 1
+            )));
+        }
+        let answers = scene.clients.iter_mut().map(Client::until_ready);
+        let refused: Vec<bool> = answers.map(|answer| tags(&answer) == "EZ").collect();
+        assert_eq!(refused, [true, true, false, false, false], "round {round}");
+    }
+    // The two alone.
+    let others = scene.clients.split_off(2);
+    let alone = scene.summary();
+    scene.all_read("t", 30);
+    let done = scene.summary().since(&alone);
+    assert!(done.count(Counter::ReadsShared) > 20, "{done}");
+    let done = scene.summary().since(&before);
+    assert!(done.count(Counter::ReadsShared) > 60, "{done}");
+    drop(others);
+}
+
+/// A setting that somebody has made up is seen by nothing that travels: rows that a policy, a view
+/// or a text chooses by it are each one's own.
+#[test]
+fn settings_that_were_made_up_are_each_ones_own() {
+    let mut scene = scene(
+        4,
+        "CREATE TABLE o (id int PRIMARY KEY, tenant int, v text); \
+         INSERT INTO o SELECT i, i % 4, 'o' || i % 4 FROM generate_series(1, 100) i; \
+         CREATE VIEW mine AS SELECT * FROM o WHERE tenant = current_setting('app.tenant')::int; \
+         ALTER TABLE o ENABLE ROW LEVEL SECURITY; ALTER TABLE o FORCE ROW LEVEL SECURITY; \
+         CREATE POLICY p ON o USING (tenant = current_setting('app.tenant')::int)",
+    );
+    let role = Role::new(&scene, "tenant");
+    scene
+        .direct()
+        .run(&format!("GRANT SELECT ON o, mine TO {}", role.name));
+    std::thread::sleep(Duration::from_millis(1_500));
+    scene.all_read("t", 20);
+    for (number, client) in scene.clients.iter_mut().enumerate() {
+        client.run(&format!("SET ROLE {}", role.name));
+        client.run(&format!("SET app.tenant = '{number}'"));
+    }
+    let before = scene.summary();
+    for round in 0..60 {
+        for text in [
+            "SELECT min(v) || max(v) FROM o WHERE id > 0",
+            "SELECT min(v) || max(v) FROM mine WHERE id > 0",
+            "SELECT 'o' || current_setting('app.tenant') || 'o' || current_setting('app.tenant')",
+        ] {
+            for client in &mut scene.clients {
+                client.send(&frames::query(text));
+            }
+            for (number, client) in scene.clients.iter_mut().enumerate() {
+                let answer = client.until_ready();
+                let own = Some(format!("o{number}o{number}"));
+                assert_eq!(answer[1].columns(), [own], "round {round}: {text}");
+            }
+        }
+        scene.all_read("t", 1);
+    }
+    let done = scene.summary().since(&before);
+    assert!(done.count(Counter::ReadsShared) > 60, "{done}");
+    // Another value for each request changes nothing.
+    scene.all_read("t", 5);
+    let start = scene.summary();
+    for round in 0..20 {
+        for client in &mut scene.clients {
+            client.run(&format!("SET app.tenant = '{round}'"));
+        }
+        scene.all_read("t", 1);
+    }
+    let done = scene.summary().since(&start);
+    assert!(done.count(Counter::ReadsShared) > 20, "{done}");
+}
