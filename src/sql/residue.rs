@@ -7,6 +7,7 @@
 //! may a name behind which a user's function runs, which is for the caller to know.
 
 mod body;
+mod copying;
 mod known;
 mod passing;
 pub mod prepared;
@@ -224,13 +225,28 @@ pub fn residue(text: &[u8], survey: &Survey, known: &impl Remains) -> Residue {
     if residue.is_anything() || survey.executes || survey.effect > Effect::Isolation {
         return Residue::ANYTHING;
     }
-    let mut words = Words::new(text);
-    let mut reader = Reader::default();
-    let asks = known.has_bodies();
-    if asks {
+    if known.has_bodies() {
         residue |= of_bodies(survey);
     }
-    let (mut strongest, mut writes) = (Leaves::Nothing, false);
+    residue
+        | match copying::read(text) {
+            Some(copy) if copy.is_query => of_words(copy.what, Reader::default(), known, false),
+            Some(copy) => of_words(copy.what, Reader::at_table(), known, copy.writes),
+            None => of_words(text, Reader::default(), known, false),
+        }
+}
+
+/// What the words of a text leave, which writes if it `writes`, or if they say so.
+fn of_words<'a>(
+    text: &'a [u8],
+    mut reader: Reader<'a>,
+    known: &impl Remains,
+    mut writes: bool,
+) -> Residue {
+    let mut residue = Residue::NOTHING;
+    let mut words = Words::new(text);
+    let asks = known.has_bodies();
+    let mut strongest = Leaves::Nothing;
     let mut compiles = Compiles::Nothing;
     while !residue.is_anything() {
         residue |= match words.token() {

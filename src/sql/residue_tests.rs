@@ -209,6 +209,25 @@ fn settings_are_reset() {
 }
 
 #[test]
+fn rows_that_are_copied_leave_what_writing_and_reading_them_does() {
+    for (text, left) in [
+        ("copy t from stdin", Residue::WROTE),
+        (
+            "COPY s.t (a, b) FROM stdin WITH (FORMAT csv);",
+            Residue::WROTE,
+        ),
+        ("copy triggered to stdout", Residue::NOTHING),
+        ("copy (select lower(a) from t) to stdout", Residue::NOTHING),
+        (
+            "copy (insert into t values (1) returning a) to stdout",
+            Residue::WROTE,
+        ),
+    ] {
+        assert_eq!(of(text), left, "{text}");
+    }
+}
+
+#[test]
 fn who_the_session_is_and_what_it_has_made_up_stays() {
     let (role, made_up) = (Residue::ROLE, Residue::MADE_UP);
     for (text, left) in [
@@ -280,7 +299,9 @@ fn all_else_may_leave_anything() {
         "discard temp",
         "deallocate a",
         "call p()",
-        "copy t from stdin",
+        "copy triggered from stdin",
+        "copy (select f(1)) to stdout",
+        "copy t to program 'x'",
         "begin; lock t; set role a",
         "truncate triggered",
         "truncate t cascade",

@@ -242,6 +242,10 @@ impl Standing {
     /// A message of the client's other than Query, Parse and Terminate is about to be relayed, and
     /// nothing is in flight before it if `is_idle`.
     pub fn relays_message(&mut self, tag: u8, body: &[u8], is_idle: bool) {
+        if frontend::is_of_copy(tag) {
+            // What they do, the text does that has begun to copy, and was noted with that.
+            return;
+        }
         self.goes_first(is_idle);
         if self.is_spoilt() {
             return self.leaves(Residue::ANYTHING);

@@ -127,6 +127,9 @@ impl Standing {
     /// A client's frame is about to be relayed that is too large or malformed to be read: if it is
     /// a statement, it may do anything.
     pub fn relays_unread(&mut self, tag: u8) {
+        if frontend::is_of_copy(tag) {
+            return;
+        }
         self.leaves(Residue::ANYTHING);
         self.definitions = Definitions::opaque();
         self.past.ran(Effect::Unknown);

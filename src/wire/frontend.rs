@@ -32,6 +32,13 @@ pub const PASSWORD: u8 = startup::MESSAGE_TYPE_BYTE_PASSWORD_MESSAGE_FAMILY;
 /// Terminate.
 pub const TERMINATE: u8 = terminate::MESSAGE_TYPE_BYTE_TERMINATE;
 
+/// Whether a message of this type is one of a copy. Where none is under way, the server takes no
+/// notice of it (`PostgresMain` in `postgres.c`).
+#[must_use]
+pub const fn is_of_copy(tag: u8) -> bool {
+    matches!(tag, COPY_DATA | COPY_DONE | COPY_FAIL)
+}
+
 /// Appends a Query.
 pub fn query(out: &mut Vec<u8>, text: &[u8]) {
     put(out, QUERY, |out| put_cstr(out, text));

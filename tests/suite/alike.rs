@@ -153,3 +153,86 @@ fn settings_that_were_made_up_are_each_ones_own() {
     let done = scene.summary().since(&start);
     assert!(done.count(Counter::ReadsShared) > 20, "{done}");
 }
+
+/// The client copies rows into a table by this text; these are the rows, or none if it gives up.
+fn copies(client: &mut Client, text: &str, rows: Option<&str>) {
+    client.send(&frames::query(text));
+    client.until(b'G');
+    let end = match rows {
+        Some(rows) => [
+            frames::frame(b'd', rows.as_bytes()),
+            frames::frame(b'c', b""),
+        ],
+        None => [frames::frame(b'd', b"x"), frames::frame(b'f', b"no\0")],
+    };
+    client.send(&end.concat());
+    let answer = tags(&client.until_ready());
+    assert_eq!(answer, if rows.is_some() { "CZ" } else { "EZ" });
+}
+
+/// A new first client copies so; returns how many of the reads that follow find it like no other.
+fn unlike_after_copy(scene: &mut Scene, text: &str, rows: Option<&str>) -> u64 {
+    scene.clients[0] = Client::login(scene.proxy.address(), scene.database());
+    scene.all_read("t", 20);
+    copies(&mut scene.clients[0], text, rows);
+    scene.all_read("t", 2);
+    unlike(scene)
+}
+
+#[test]
+fn who_has_copied_rows_is_like_others_unless_a_trigger_leaves_something() {
+    let mut scene = scene(
+        3,
+        "CREATE TABLE w (id int PRIMARY KEY, v text); CREATE TABLE fires (id int, v text); \
+         CREATE FUNCTION leaves() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN \
+         CREATE TEMP TABLE t AS SELECT i AS id, 'own' AS v FROM generate_series(1, 1000) i; \
+         RETURN NULL; END$$; CREATE TRIGGER leaves AFTER INSERT ON fires \
+         EXECUTE FUNCTION leaves()",
+    );
+    scene.all_read("t", 20);
+    for text in [
+        "COPY w TO STDOUT",
+        "COPY public.w (v) TO STDOUT WITH CSV HEADER",
+        "COPY (SELECT upper(v) FROM t WHERE id < 5) TO STDOUT (FORMAT csv)",
+        "COPY nothing FROM STDIN",
+    ] {
+        is_like_others_after(&mut scene, &[text]);
+    }
+    let long = (100..20_000).map(|id| format!("{id}\tx\n"));
+    let long: String = long.collect();
+    for (text, rows) in [
+        ("COPY w FROM STDIN", Some("1\ta\n")),
+        ("COPY w (id, v) FROM STDIN WITH (FORMAT csv)", Some("2,b\n")),
+        (
+            "COPY w FROM STDIN WITH DELIMITER AS '|' NULL AS ''",
+            Some("3|c\n"),
+        ),
+        ("COPY w FROM STDIN", Some(&long)),
+        ("COPY w FROM STDIN", None),
+    ] {
+        assert_eq!(unlike_after_copy(&mut scene, text, rows), 0, "{text}");
+    }
+    // What a trigger leaves is nobody else's.
+    scene.clients[0] = Client::login(scene.proxy.address(), scene.database());
+    scene.all_read("t", 20);
+    copies(
+        &mut scene.clients[0],
+        "COPY fires FROM STDIN",
+        Some("1\ta\n"),
+    );
+    for round in 0..20 {
+        for client in &mut scene.clients {
+            client.send(&frames::query(&format!(
+                "SELECT v FROM t WHERE id = {}",
+                round + 1
+            )));
+        }
+        let answers = scene.clients.iter_mut().map(Client::until_ready);
+        let usual = format!("v{}", round + 1);
+        let seen: Vec<_> = answers
+            .map(|answer| answer[1].columns()[0].clone())
+            .collect();
+        let expected = ["own", &usual, &usual].map(|value| Some(value.to_owned()));
+        assert_eq!(seen, expected, "round {round}");
+    }
+}

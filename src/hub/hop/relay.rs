@@ -236,17 +236,11 @@ impl Hop<'_> {
             self.upstream.standing.only_begun.clear();
         }
         // COPY's data say nothing else.
-        if !matches!(
-            tag,
-            frontend::COPY_DATA | frontend::COPY_DONE | frontend::COPY_FAIL
-        ) {
+        if !frontend::is_of_copy(tag) {
             self.upstream.standing.follows_no_more();
         }
         // COPY's own messages belong to either protocol.
-        if !matches!(
-            tag,
-            frontend::TERMINATE | frontend::COPY_DATA | frontend::COPY_DONE | frontend::COPY_FAIL
-        ) {
+        if tag != frontend::TERMINATE && !frontend::is_of_copy(tag) {
             if !is_taken_by_copy(tag) && self.client.habits.sees_unnamed_first() {
                 self.drop_unnamed();
             }

@@ -83,12 +83,12 @@ pub(super) fn of_truncation(word: &[u8]) -> Residue {
     }
 }
 
-fn expect(words: &mut Words<'_>, keyword: &str) -> Option<()> {
+pub(super) fn expect(words: &mut Words<'_>, keyword: &str) -> Option<()> {
     let found = word(words)?;
     (is_in(&[keyword], found) && !words.is_quoted()).then_some(())
 }
 
-fn word<'a>(words: &mut Words<'a>) -> Option<&'a [u8]> {
+pub(super) fn word<'a>(words: &mut Words<'a>) -> Option<&'a [u8]> {
     match words.token() {
         Token::Item(Item::Word(word)) => Some(word),
         _ => None,

@@ -42,6 +42,15 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// Where the name of a table is next, whose columns may follow in parentheses.
+    pub(super) fn at_table() -> Self {
+        Self {
+            place: Place::Other,
+            into: Into::Expected,
+            ..Self::default()
+        }
+    }
+
     /// What a string or number leaves.
     pub(super) fn literal(&mut self) -> Residue {
         (self.place, self.into) = (Place::Other, Into::Elsewhere);
