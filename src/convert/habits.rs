@@ -263,9 +263,16 @@ impl Habits {
         self.is_extended
     }
 
-    /// It has sent one that could see what is unnamed. Whether it is the first.
+    /// It has sent one that could see what is unnamed. Whether it is the first, or the first since
+    /// a Query has left its own there.
     pub const fn sees_unnamed_first(&mut self) -> bool {
         !std::mem::replace(&mut self.sees_unnamed, true)
+    }
+
+    /// A Query of its runs elsewhere: what is unnamed at home stays.
+    #[inline]
+    pub const fn leaves_unnamed(&mut self) {
+        self.sees_unnamed = false;
     }
 
     /// Whether the client has ever sent a message of the extended protocol.

@@ -109,7 +109,7 @@ impl Hub {
         let max_age = self.lent.settings.statement_max_age;
         let server = self.servers.get_mut(home.0)?;
         let standing = &mut server.upstream.standing;
-        let likeness = standing.likeness()?;
+        let likeness = standing.likeness_of_guest()?;
         let (key, statement, terms, epoch) = match read {
             Read::Ready(call, _) => {
                 let entry = standing.mirror.held(call.key)?;

@@ -14,8 +14,6 @@ pub enum Homing {
     Timed,
     /// It took long on another connection, or failed there, a short time ago.
     Rests,
-    /// Its client speaks the extended protocol.
-    Extended,
     /// Its text is longer than those that are kept for the way back.
     Long,
     /// Its client does not take its answers.
@@ -34,13 +32,12 @@ pub enum Homing {
 
 impl Homing {
     /// Every reason, in the order of their discriminants.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 12] = [
         Self::Transaction,
         Self::Unlike,
         Self::Alone,
         Self::Timed,
         Self::Rests,
-        Self::Extended,
         Self::Long,
         Self::Unread,
         Self::Due,
@@ -65,7 +62,6 @@ impl Homing {
             Self::Alone => "alone",
             Self::Timed => "timed",
             Self::Rests => "rests",
-            Self::Extended => "extended",
             Self::Long => "long",
             Self::Unread => "unread",
             Self::Due => "due",
@@ -85,7 +81,6 @@ impl Homing {
             Self::Alone => "No other client read as much, or all connections were in use.",
             Self::Timed => "It was timed at home, to know what it saves.",
             Self::Rests => "It had taken long on another connection, or failed there.",
-            Self::Extended => "Its client uses the extended protocol.",
             Self::Long => "Its text is longer than 8 KiB.",
             Self::Unread => "Its client had more than 32 KiB of answers to take.",
             Self::Due => "Its own connection had not been used for a second.",

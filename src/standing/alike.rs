@@ -60,7 +60,19 @@ impl Standing {
     /// or nobody knows.
     #[must_use]
     pub fn likeness(&self) -> Option<Likeness> {
-        let is_known = self.seen_residue() == Residue::NOTHING
+        self.likeness_but_for(Residue::NOTHING)
+    }
+
+    /// The same of one whose reads are to run elsewhere. What its client has prepared is nothing
+    /// that they could depend on, and is at home, where nobody visits it.
+    #[must_use]
+    pub fn likeness_of_guest(&self) -> Option<Likeness> {
+        self.likeness_but_for(Residue::STATEMENTS)
+    }
+
+    /// The same if it may have left this, too.
+    fn likeness_but_for(&self, residue: Residue) -> Option<Likeness> {
+        let is_known = self.seen_residue().but(residue) == Residue::NOTHING
             && !self.may_listen()
             && self.status == Status::Idle
             && self.altered.is_none()
@@ -175,8 +187,12 @@ mod tests {
             standing.leaves(unseen);
             assert!(standing.likeness().is_some());
         }
+        standing.leaves(Residue::STATEMENTS);
+        assert!(standing.likeness().is_none() && standing.likeness_of_guest().is_some());
         standing.leaves(Residue::LOCKS);
-        assert_eq!(standing.likeness(), None);
+        assert!(standing.likeness().is_none() && standing.likeness_of_guest().is_none());
+        standing.leaves(Residue::ANYTHING);
+        assert!(standing.likeness_of_guest().is_none());
     }
 
     #[test]

@@ -236,3 +236,75 @@ fn who_has_copied_rows_is_like_others_unless_a_trigger_leaves_something() {
         assert_eq!(seen, expected, "round {round}");
     }
 }
+
+/// A new first client sends this; returns how many of its reads that follow ran elsewhere, of 20.
+fn elsewhere_after(scene: &mut Scene, bytes: &[u8]) -> u64 {
+    scene.clients[0] = Client::login(scene.proxy.address(), scene.database());
+    scene.all_read("t", 20);
+    scene.clients[0].send(bytes);
+    scene.clients[0].until_ready();
+    let before = scene.summary();
+    let others = scene.clients.split_off(1);
+    scene.all_read("t", 20);
+    scene.clients.extend(others);
+    let done = scene.summary().since(&before);
+    done.count(Counter::ReadsShared)
+}
+
+#[test]
+fn reads_of_who_has_prepared_something_run_elsewhere() {
+    let mut scene = scene(4, "");
+    scene.all_read("t", 20);
+    let run = |name: &str| {
+        let parse = frames::parse(name, "SELECT v FROM u WHERE id = $1", &[23]);
+        [&parse[..], &frames::execution(name, &["1"])].concat()
+    };
+    for bytes in [
+        run(""),
+        run("named"),
+        frames::query("PREPARE p AS SELECT 1"),
+        [frames::parse("", "SELECT 1", &[]), frames::sync()].concat(),
+    ] {
+        let elsewhere = elsewhere_after(&mut scene, &bytes);
+        assert!(elsewhere >= 5, "{elsewhere}");
+    }
+}
+
+/// A Query drops the statement without a name, wherever it runs.
+#[test]
+fn what_is_unnamed_is_dropped_by_a_read_elsewhere() {
+    let mut scene = scene(4, "");
+    scene.all_read("t", 20);
+    // Another one's connection is the host.
+    scene.clients[0] = Client::login(scene.proxy.address(), scene.database());
+    scene.all_read("t", 20);
+    let mut direct = scene.direct();
+    let parse = [frames::parse("", "SELECT 7", &[]), frames::sync()].concat();
+    let again = [
+        frames::execution("", &[]),
+        frames::parse("", "SELECT 8", &[]),
+    ]
+    .concat();
+    let last = [frames::describe(b'S', ""), frames::sync()].concat();
+    let mut elsewhere = 0;
+    for id in 1..=40 {
+        scene.all_read("t", 1);
+        let before = scene.summary();
+        let text = frames::query(&format!("SELECT v FROM t WHERE id = {id}"));
+        let mut answers = [&mut scene.clients[0], &mut direct].map(|client| {
+            let mut seen = Vec::new();
+            for bytes in [&parse, &text, &again, &last] {
+                client.send(bytes);
+                // The Parse behind the failure has no Sync of its own.
+                seen.push(client.until_ready());
+            }
+            seen
+        });
+        let [proxied, own] = &mut answers;
+        assert_eq!(proxied, own, "{id}");
+        assert_eq!(own[2][0].sqlstate(), "26000");
+        let done = scene.summary().since(&before);
+        elsewhere += done.count(Counter::ReadsShared);
+    }
+    assert!(elsewhere >= 10, "{elsewhere}");
+}

@@ -138,13 +138,15 @@ impl Hop<'_> {
     }
 
     /// A Query would have dropped what a converted one has left: the unnamed portal, and the
-    /// unnamed statement of a BEGIN that it has carried. This is the client's first message of the
-    /// protocol that could see them. The portal of what has failed is there as that of a Query is.
-    /// Behind a Query that has just been sent, there is nothing to drop, and a Close would stand in
-    /// a copy that this may begin.
+    /// unnamed statement of a BEGIN that it has carried, or the client's own if it ran elsewhere.
+    /// This is the client's first message of the protocol that could see them. The portal of what
+    /// has failed is there as that of a Query is. Behind a Query that has just been sent, there is
+    /// nothing to drop, and a Close would stand in a copy that this may begin.
     fn drop_unnamed(&mut self) {
         let ledger = &self.upstream.ledger;
-        let is_there = self.upstream.standing.mirror.is_on_server() && !ledger.ends_with_query();
+        let is_own = self.client.habits.speaks_extended();
+        let may_be = is_own || self.upstream.standing.mirror.is_on_server();
+        let is_there = may_be && !ledger.ends_with_query();
         if is_there && ledger.takes_closes() {
             let out = &mut self.upstream.out;
             out.extend_from_slice(frontend::CLOSE_UNNAMED_STATEMENT);

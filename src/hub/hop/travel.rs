@@ -4,7 +4,8 @@
 //! Invariants:
 //! - a read departs only if nothing is in flight at home, so it may run twice, and nothing that the
 //!   client has sent before is still to come;
-//! - a query that comes home again is answered there, whatever becomes of its visit.
+//! - a query that comes home again is answered there, whatever becomes of its visit;
+//! - what a Query would have dropped at home is dropped before the client could see it again.
 
 use super::Hop;
 use crate::client::{Decided, Turn};
@@ -77,7 +78,6 @@ impl Hop<'_> {
         let homing = match () {
             () if self.upstream.standing.status != Status::Idle => Homing::Transaction,
             () if habits.timing.is_some() => Homing::Timed,
-            () if habits.speaks_extended() => Homing::Extended,
             () if text.len() > MAX_TEXT => Homing::Long,
             () if self.client.out.len() > MAX_UNSENT => Homing::Unread,
             () => return true,
@@ -99,6 +99,8 @@ impl Hop<'_> {
         self.client.query = kept;
         self.client.asked = self.clock;
         self.client.turn = Turn::Visiting;
+        // At home, a Query drops what is unnamed.
+        self.client.habits.leaves_unnamed();
         self.outbox.departure = Some(Box::new(Departure(read)));
     }
 
@@ -115,7 +117,7 @@ impl Hop<'_> {
         self.client.turn = Turn::Free;
         self.lent
             .counters()
-            .homes(match self.upstream.standing.likeness() {
+            .homes(match self.upstream.standing.likeness_of_guest() {
                 Some(_) => Homing::Alone,
                 None => Homing::Unlike,
             });
