@@ -141,6 +141,8 @@ mod travel;
 mod shared;
 // What sessions may have done and still read for each other.
 mod alike;
+// What others do at the server while reads run on others' connections.
+mod others;
 // Statements beyond the bound are closed, and come back.
 mod eviction;
 // More clients than there is room for.
