@@ -117,16 +117,17 @@ impl Circumstances<'_> {
     }
 
     /// By which route all of them go. Only where they are executions of one statement their time
-    /// says something of it.
+    /// says something of it; what is about the transaction takes its part of that by either route.
     ///
     /// # Errors
     /// [`Reason::Slower`] or [`Reason::Trial`] if the original is to be sent.
     fn choose_for(&mut self, series: &Series) -> Result<(), Reason> {
-        let Some(key) = series.parts.first().and_then(Member::key) else {
+        let mut keys = series.parts.iter().filter_map(Member::key);
+        let Some(key) = keys.next() else {
             return Ok(());
         };
         let count = series.parts.len();
-        let are_all = series.parts.iter().all(|part| part.key() == Some(key));
+        let are_all = keys.all(|other| other == key);
         if !self.lent.settings.trials || !are_all {
             return Ok(());
         }

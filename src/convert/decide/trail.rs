@@ -18,12 +18,17 @@ use crate::wire::backend::Status;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+/// Microseconds that it may take until the server has answered and is told of the next query, which
+/// it would have had already.
+const WAIT: i32 = 100;
+
 impl Circumstances<'_> {
     /// Whether the text can be executed in a trail, for which `is_idle` is to be true although the
     /// answers to others are owed.
     ///
     /// # Errors
-    /// What keeps it from that. It may be executed all the same when nothing is under way.
+    /// What keeps it from that. It may be executed all the same when nothing is under way, but for
+    /// [`Reason::Slower`]: then it gains less than those behind it would lose by waiting.
     #[inline(never)]
     pub fn decide_in_trail(&mut self, text: &[u8]) -> Result<(Call, Arc<Recipe>), Reason> {
         let is_open = self.lent.settings.mode == Policy::Convert && !self.is_parting;
@@ -39,9 +44,14 @@ impl Circumstances<'_> {
         let recipe = self.recipe(text)?;
         let call = self.ready(&recipe, text)?;
         let is_plain = call.effect == Effect::None && !call.residue.is_anything();
-        let is_alone = self.standing.status == Status::Idle && returns_rows(&recipe);
-        if !is_plain || call.is_specific || is_alone {
+        if !is_plain || call.is_specific {
             return Err(Reason::Pipelined);
+        }
+        if self.standing.status == Status::Idle && returns_rows(&recipe) {
+            return Err(match self.habits.sent.gain < WAIT {
+                true => Reason::Slower,
+                false => Reason::Pipelined,
+            });
         }
         self.joins_trail(call.key)?;
         Ok((call, recipe))

@@ -11,6 +11,7 @@
 use super::Hop;
 use crate::convert::{self, Policy};
 use crate::metrics::Counter;
+use crate::reason::Reason;
 use crate::sql::effect::Effect;
 use crate::upstream::execution::{Execution, Recovery, Stage};
 use crate::wire::backend::Status;
@@ -51,10 +52,29 @@ impl Hop<'_> {
     fn begins_trail(&mut self, frame: &[u8]) -> bool {
         // The first of a transaction can be tried again if nothing is behind it.
         let is_first = !self.upstream.standing.only_begun.is_empty();
-        !is_first && self.is_ready() && self.upstream.ledger.is_idle() && {
-            let tries = self.client.habits.trails.tries();
-            tries && self.joins_trail(frame)
+        if is_first || !self.is_ready() || !self.upstream.ledger.is_idle() {
+            return false;
         }
+        if !self.client.habits.trails.tries() {
+            return false;
+        }
+        match self.joins_trail(frame) {
+            Err(Reason::Slower) => self.passes_with_others(frame),
+            joins => joins.is_ok(),
+        }
+    }
+
+    /// The Query in this frame is passed through with those behind it.
+    fn passes_with_others(&mut self, frame: &[u8]) -> bool {
+        let Some(text) = frame::query_text(&frame[HEADER..]) else {
+            return false;
+        };
+        self.meets_query();
+        self.client.habits.trails.goes();
+        self.client.cancels_before = self.client.key.cancelled.requested();
+        self.relay_query(text, Reason::Pipelined);
+        self.lent.met = None;
+        true
     }
 
     /// Takes the Query at the front of these bytes if that joins the trail that is under way;
@@ -73,24 +93,20 @@ impl Hop<'_> {
         let header = frame::header(bytes).ok().flatten()?;
         let frame = bytes.get(..header.size)?;
         let may_join = header.tag == frontend::QUERY && self.client.insisters.is_empty();
-        (may_join && self.is_ready() && self.joins_trail(frame)).then_some(header.size)
+        (may_join && self.is_ready() && self.joins_trail(frame).is_ok()).then_some(header.size)
     }
 
     /// Sends the Query in this frame as an execution, if it may join the trail.
-    fn joins_trail(&mut self, frame: &[u8]) -> bool {
+    fn joins_trail(&mut self, frame: &[u8]) -> Result<(), Reason> {
         let is_short = frame.len() <= self.lent.settings.limits.max_query + HEADER + 1;
         let is_loose = self.lent.settings.looses || self.client.is_loose;
-        let Some(text) = frame::query_text(&frame[HEADER..]) else {
-            return false;
-        };
+        let text = frame::query_text(&frame[HEADER..]).ok_or(Reason::Lexical)?;
         if !is_short || is_loose || self.client.is_cancelled() && self.client.trail > 0 {
-            return false;
+            return Err(Reason::Pipelined);
         }
         let mut circumstances = self.circumstances();
         circumstances.is_idle = true;
-        let Ok((call, recipe)) = circumstances.decide_in_trail(text) else {
-            return false;
-        };
+        let (call, recipe) = circumstances.decide_in_trail(text)?;
         self.meets_query();
         self.count_converted();
         self.client.habits.trails.goes();
@@ -124,7 +140,7 @@ impl Hop<'_> {
             held: None,
         });
         self.client.trail += 1;
-        true
+        Ok(())
     }
 
     /// One of a trail is answered, or its text has been sent; returns whether it was the last.
