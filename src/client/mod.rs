@@ -83,8 +83,10 @@ pub struct Client {
     pub turn: Turn,
     /// How many queries of it are executed one behind the other; zero if that is at most one.
     pub trail: u16,
-    /// Its next query waits until its BEGIN is answered, to be executed in the transaction.
-    pub waits_for_begin: bool,
+    /// Its next query waits until what was sent is answered, to be executed behind it.
+    pub waits_behind: bool,
+    /// What was sent as it came, to be timed, could have been executed.
+    pub is_tried: bool,
     /// The text of the query on hold; empty if there is none.
     pub query: Vec<u8>,
     /// The server has not heard of its transaction, which has only read.
@@ -188,7 +190,8 @@ impl Client {
             cancels_at_home: 0,
             turn: Turn::Login,
             trail: 0,
-            waits_for_begin: false,
+            waits_behind: false,
+            is_tried: false,
             query: Vec::new(),
             is_loose: false,
             loose: None,
@@ -237,7 +240,7 @@ impl Client {
     #[inline]
     pub const fn accepts(&self) -> bool {
         let is_free = self.skip > 0 || matches!(self.turn, Turn::Free | Turn::Login);
-        is_free && self.insisters.is_empty() && !self.waits_for_begin
+        is_free && self.insisters.is_empty() && !self.waits_behind
     }
 
     /// It leaves, and its server connection is to be kept.

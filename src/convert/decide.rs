@@ -30,6 +30,7 @@ pub use elsewhere::Elsewhere;
 pub use series::Series;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
+pub use trail::InTrail;
 
 /// What becomes of a query that is not sent as it came.
 #[derive(Debug)]

@@ -39,7 +39,7 @@ pub struct Habits {
 }
 
 /// How often, in a row, a query that others have come behind could not be executed with them, and
-/// how often one has waited for its BEGIN since one could.
+/// how often one has waited for what it came behind since one could.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Trails {
     missed: u16,

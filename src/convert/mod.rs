@@ -10,7 +10,7 @@ mod recent;
 mod texts;
 
 pub use bind::{Call, Missed, bind, renew};
-pub use decide::{Circumstances, Decision, Elsewhere, Series, Subject};
+pub use decide::{Circumstances, Decision, Elsewhere, InTrail, Series, Subject};
 pub use errors::{is_of_the_moment, translation};
 pub use habits::{Habits, Timing};
 pub use lent::{Lent, Limits, Policy, Settings, Strictness};

@@ -18,19 +18,28 @@ use crate::wire::backend::Status;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+/// What becomes of a query that others have come behind.
+#[derive(Debug)]
+pub enum InTrail {
+    /// It is executed, and so may be those behind it before it is answered.
+    Execute(Call, Arc<Recipe>),
+    /// It is passed through with those behind it, which would have to wait for its answer: it gains
+    /// less by being executed than they would lose.
+    Pass,
+}
+
 /// Microseconds that it may take until the server has answered and is told of the next query, which
 /// it would have had already.
 const WAIT: i32 = 100;
 
 impl Circumstances<'_> {
-    /// Whether the text can be executed in a trail, for which `is_idle` is to be true although the
-    /// answers to others are owed.
+    /// What becomes of a text that others have come behind, for which `is_idle` is to be true
+    /// although the answers to others before it may be owed.
     ///
     /// # Errors
-    /// What keeps it from that. It may be executed all the same when nothing is under way, but for
-    /// [`Reason::Slower`]: then it gains less than those behind it would lose by waiting.
+    /// What keeps it from a trail. It may be executed all the same when nothing is under way.
     #[inline(never)]
-    pub fn decide_in_trail(&mut self, text: &[u8]) -> Result<(Call, Arc<Recipe>), Reason> {
+    pub fn decide_in_trail(&mut self, text: &[u8]) -> Result<InTrail, Reason> {
         let is_open = self.lent.settings.mode == Policy::Convert && !self.is_parting;
         if !is_open || self.watch_may_be_due() || !self.standing.is_surveyed() {
             return Err(Reason::Pipelined);
@@ -48,13 +57,13 @@ impl Circumstances<'_> {
             return Err(Reason::Pipelined);
         }
         if self.standing.status == Status::Idle && returns_rows(&recipe) {
-            return Err(match self.habits.sent.gain < WAIT {
-                true => Reason::Slower,
-                false => Reason::Pipelined,
-            });
+            return match self.habits.sent.gain < WAIT {
+                true => Ok(InTrail::Pass),
+                false => Err(Reason::Pipelined),
+            };
         }
         self.joins_trail(call.key)?;
-        Ok((call, recipe))
+        Ok(InTrail::Execute(call, recipe))
     }
 
     /// The call of a text of this shape, if nothing has to be asked about it first.

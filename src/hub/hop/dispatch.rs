@@ -92,6 +92,7 @@ impl Hop<'_> {
                 let habits = &mut self.client.habits;
                 habits.misses = habits.misses.saturating_add(is_miss.into());
                 self.client.turn = Turn::Free;
+                self.client.is_tried = reason == Reason::Trial;
                 self.relay_query(text, reason);
             }
         }

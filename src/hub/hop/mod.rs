@@ -127,7 +127,7 @@ impl Hop<'_> {
                 self.before_batch(rest);
             }
             match rest.get(..header.size) {
-                Some(_) if header.tag == frontend::QUERY && self.awaits_begin() => break,
+                Some(_) if header.tag == frontend::QUERY && self.waits_behind() => break,
                 Some(frame) if self.leads(frame, &rest[header.size..]) => at += header.size,
                 Some(frame) => {
                     self.client_frame(header.tag, frame);

@@ -297,7 +297,7 @@ impl Hop<'_> {
     /// Returns whether a Query has been answered.
     fn relay_ready(&mut self, body: &[u8]) -> bool {
         let settled = self.upstream.ledger.settle();
-        self.client.waits_for_begin = false;
+        (self.client.waits_behind, self.client.is_tried) = (false, false);
         self.timed();
         if matches!(settled, Some(Kind::Query(_))) {
             self.timed_relayed();

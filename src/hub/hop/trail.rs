@@ -9,10 +9,11 @@
 //! - none carries a BEGIN.
 
 use super::Hop;
-use crate::convert::{self, Policy};
+use crate::convert::{self, Call, InTrail, Policy};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::sql::effect::Effect;
+use crate::statement::Recipe;
 use crate::upstream::execution::{Execution, Recovery, Stage};
 use crate::wire::backend::Status;
 use crate::wire::frame::{self, HEADER};
@@ -22,21 +23,23 @@ use crate::wire::frontend;
 const MOST: u16 = 64;
 
 impl Hop<'_> {
-    /// Whether the client's next query is to wait until its BEGIN is answered, which is under way:
-    /// behind it nothing could be executed, nor asked about.
+    /// Whether the client's next query is to wait until its BEGIN is answered, or a trial, which is
+    /// under way: behind it nothing could be executed, nor asked about. Neither can begin a copy,
+    /// in which a Query would have to be heard.
     #[inline]
-    pub(super) fn awaits_begin(&mut self) -> bool {
+    pub(super) fn waits_behind(&mut self) -> bool {
         let standing = &self.upstream.standing;
-        !standing.only_begun.is_empty() && standing.status == Status::Idle && self.may_await_begin()
+        let is_begin = !standing.only_begun.is_empty() && standing.status == Status::Idle;
+        (is_begin || self.client.is_tried) && self.may_wait_behind()
     }
 
     #[cold]
     #[inline(never)]
-    fn may_await_begin(&mut self) -> bool {
+    fn may_wait_behind(&mut self) -> bool {
         let is_under_way = self.upstream.begin_due.is_none() && !self.upstream.ledger.is_idle();
         let may_convert = self.lent.settings.mode == Policy::Convert && !self.is_only_relayed();
         let waits = is_under_way && may_convert && self.client.habits.trails.waits();
-        self.client.waits_for_begin = waits;
+        self.client.waits_behind = waits;
         waits
     }
 
@@ -58,23 +61,18 @@ impl Hop<'_> {
         if !self.client.habits.trails.tries() {
             return false;
         }
-        match self.joins_trail(frame) {
-            Err(Reason::Slower) => self.passes_with_others(frame),
-            joins => joins.is_ok(),
-        }
+        self.joins_trail(frame)
     }
 
     /// The Query in this frame is passed through with those behind it.
-    fn passes_with_others(&mut self, frame: &[u8]) -> bool {
-        let Some(text) = frame::query_text(&frame[HEADER..]) else {
-            return false;
-        };
-        self.meets_query();
-        self.client.habits.trails.goes();
-        self.client.cancels_before = self.client.key.cancelled.requested();
-        self.relay_query(text, Reason::Pipelined);
-        self.lent.met = None;
-        true
+    fn passes_with_others(&mut self, text: &[u8]) -> bool {
+        let passes = self.client.trail == 0;
+        if passes {
+            self.meets_query();
+            self.client.cancels_before = self.client.key.cancelled.requested();
+            self.relay_query(text, Reason::Pipelined);
+        }
+        passes
     }
 
     /// Takes the Query at the front of these bytes if that joins the trail that is under way;
@@ -93,30 +91,41 @@ impl Hop<'_> {
         let header = frame::header(bytes).ok().flatten()?;
         let frame = bytes.get(..header.size)?;
         let may_join = header.tag == frontend::QUERY && self.client.insisters.is_empty();
-        (may_join && self.is_ready() && self.joins_trail(frame).is_ok()).then_some(header.size)
+        (may_join && self.is_ready() && self.joins_trail(frame)).then_some(header.size)
     }
 
-    /// Sends the Query in this frame as an execution, if it may join the trail.
-    fn joins_trail(&mut self, frame: &[u8]) -> Result<(), Reason> {
+    /// Takes the Query in this frame if it may join the trail.
+    fn joins_trail(&mut self, frame: &[u8]) -> bool {
         let is_short = frame.len() <= self.lent.settings.limits.max_query + HEADER + 1;
         let is_loose = self.lent.settings.looses || self.client.is_loose;
-        let text = frame::query_text(&frame[HEADER..]).ok_or(Reason::Lexical)?;
+        let Some(text) = frame::query_text(&frame[HEADER..]) else {
+            return false;
+        };
         if !is_short || is_loose || self.client.is_cancelled() && self.client.trail > 0 {
-            return Err(Reason::Pipelined);
+            return false;
         }
         let mut circumstances = self.circumstances();
         circumstances.is_idle = true;
-        let (call, recipe) = circumstances.decide_in_trail(text)?;
+        match circumstances.decide_in_trail(text) {
+            Ok(InTrail::Execute(call, recipe)) => self.executes_in_trail(&call, &recipe, text),
+            Ok(InTrail::Pass) => return self.passes_with_others(text),
+            Err(_) => return false,
+        }
+        self.client.habits.trails.goes();
+        true
+    }
+
+    /// Sends this query as an execution.
+    fn executes_in_trail(&mut self, call: &Call, recipe: &Recipe, text: &[u8]) {
         self.meets_query();
         self.count_converted();
-        self.client.habits.trails.goes();
         self.client.cancels_before = self.client.key.cancelled.requested();
         self.client.at_home = self.now;
         self.untimed();
         let missed = self.missed(Stage::Binding);
         convert::bind(
-            &call,
-            &recipe,
+            call,
+            recipe,
             text,
             missed,
             self.lent,
@@ -140,7 +149,6 @@ impl Hop<'_> {
             held: None,
         });
         self.client.trail += 1;
-        Ok(())
     }
 
     /// One of a trail is answered, or its text has been sent; returns whether it was the last.
