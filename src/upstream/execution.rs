@@ -88,8 +88,8 @@ pub struct Execution {
 pub struct Chain {
     /// Where in the text the one stands that is being executed.
     pub place: Range<usize>,
-    /// It is about the transaction.
-    pub is_control: bool,
+    /// It commits the transaction.
+    pub commits: bool,
     /// Those behind it.
     pub rest: std::vec::IntoIter<Link>,
 }
@@ -99,14 +99,15 @@ pub struct Chain {
 pub struct Link {
     /// Where it stands in the text.
     pub place: Range<usize>,
-    /// The key of its statement in the connection's mirror.
+    /// The key of its statement in the connection's mirror. If it is about the transaction there is
+    /// none at that.
     pub key: Key,
     /// RowDescription waits for the first row or CommandComplete.
     pub hold_description: bool,
     /// Its statement is parsed anew first.
     pub parsing: bool,
-    /// It is about the transaction, and no statement of the mirror: there is none at its key.
-    pub is_control: bool,
+    /// It commits the transaction.
+    pub commits: bool,
 }
 
 /// A whole answer to a converted query, of which the client gets all but the first bytes.
@@ -201,7 +202,7 @@ impl Execution {
             return false;
         };
         chain.place = next.place;
-        chain.is_control = next.is_control;
+        chain.commits = next.commits;
         self.key = next.key;
         self.hold_description = next.hold_description;
         self.parsing = next.parsing;
@@ -210,11 +211,11 @@ impl Execution {
         true
     }
 
-    /// Whether what is being executed is about the transaction.
+    /// Whether what is being executed commits the transaction.
     #[must_use]
-    pub fn is_control(&self) -> bool {
+    pub fn commits(&self) -> bool {
         let chain = self.chain.as_ref();
-        chain.is_some_and(|chain| chain.is_control)
+        chain.is_some_and(|chain| chain.commits)
     }
 
     /// The statement that is being executed, as the client wrote it.

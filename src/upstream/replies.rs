@@ -67,10 +67,10 @@ impl Upstream {
         match fate {
             Fate::Swallow => execution.swallowed(tag, out),
             Fate::Hold => {
-                let is_control = execution.is_control();
+                let commits = execution.commits();
                 execution.hold(tag, frame, out);
                 if tag == backend::COMMAND_COMPLETE {
-                    self.completes(frame, is_control);
+                    self.completes(frame, commits);
                 }
             }
             Fate::Release => {
@@ -83,11 +83,11 @@ impl Upstream {
         }
     }
 
-    /// A statement of a converted query has completed so, perhaps one about its transaction.
-    fn completes(&mut self, frame: &[u8], is_control: bool) {
+    /// A statement of a converted query has completed so, perhaps the end of its transaction.
+    fn completes(&mut self, frame: &[u8], commits: bool) {
         let standing = &mut self.standing;
         standing.database.add_rows(backend::rows_added(frame));
-        if is_control && let Some(tag) = backend::command_tag(&frame[HEADER..]) {
+        if commits && let Some(tag) = backend::command_tag(&frame[HEADER..]) {
             standing.completed(tag, Some(Effect::Transaction));
         }
     }

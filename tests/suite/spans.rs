@@ -70,7 +70,7 @@ fn whole_transactions_are_converted() {
             format!("BEGIN; INSERT INTO log VALUES ({id}, 'too long'); {update}; COMMIT"),
             select.clone(),
             "ROLLBACK".to_owned(),
-            select.clone(),
+            select,
         ] {
             client.query(&text);
         }

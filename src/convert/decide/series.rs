@@ -15,8 +15,8 @@
 //!   those that another session has changed the columns of meanwhile fail
 //!   (`RevalidateCachedQuery` in `plancache.c`);
 //! - among them may stand savepoints of an open transaction, and behind the last its COMMIT. These
-//!   are parsed each time, and noted as they are when they come alone; so they are none of a
-//!   transaction that has changed settings, which would be followed from one to the next.
+//!   are parsed each time, and none of them is to be followed: they are in no transaction that has
+//!   changed settings.
 
 use super::super::bind::{Call, bind_and_execute, returns_rows};
 use super::super::choose::{choose, joins};
@@ -46,6 +46,9 @@ pub struct Member {
     pub text: Range<usize>,
     /// What is to be executed; `None` if it is about the transaction.
     pub call: Option<Call>,
+    /// It commits the transaction, which is to be noted. Of savepoints there is nothing to note
+    /// where nothing is followed.
+    pub commits: bool,
     /// Where its messages stand among those of all.
     pub messages: Range<usize>,
     /// It may answer with rows.
@@ -182,6 +185,7 @@ impl Circumstances<'_> {
         series.parts.push(Member {
             text: place,
             call: None,
+            commits: control == Control::Commits,
             messages: start..series.messages.len(),
             returns_rows: false,
             gain: 0,
@@ -216,6 +220,7 @@ impl Circumstances<'_> {
         series.parts.push(Member {
             text: range,
             call: Some(call),
+            commits: false,
             messages: start..series.messages.len(),
             returns_rows,
             gain: self.habits.sent.gain,

@@ -23,7 +23,9 @@ impl Hop<'_> {
         let mut statements = Vec::with_capacity(series.parts.len());
         for part in series.parts {
             let Some(call) = part.call else {
-                self.controls(&text[part.text.clone()]);
+                if part.commits {
+                    self.commits(&text[part.text.clone()]);
+                }
                 let out = &mut self.upstream.out;
                 out.extend_from_slice(&series.messages[part.messages]);
                 statements.push(Link {
@@ -31,7 +33,7 @@ impl Hop<'_> {
                     key: Key::default(),
                     hold_description: false,
                     parsing: true,
-                    is_control: true,
+                    commits: part.commits,
                 });
                 continue;
             };
@@ -46,7 +48,7 @@ impl Hop<'_> {
                 key: call.key,
                 hold_description: call.hold_description,
                 parsing,
-                is_control: false,
+                commits: false,
             });
         }
         if has_controls {
@@ -59,7 +61,7 @@ impl Hop<'_> {
         };
         let mut kept = self.lent.texts.take();
         kept.extend_from_slice(text);
-        let (place, is_control) = (first.place, first.is_control);
+        let (place, commits) = (first.place, first.commits);
         self.executes(Execution {
             text: kept,
             key: first.key,
@@ -70,16 +72,16 @@ impl Hop<'_> {
             parsing: first.parsing,
             chain: Some(Box::new(Chain {
                 place,
-                is_control,
+                commits,
                 rest,
             })),
             held: None,
         });
     }
 
-    /// Notes what a statement about the transaction may do, as of one that comes alone. The
-    /// transaction has still only begun for those that are executed with it.
-    fn controls(&mut self, text: &[u8]) {
+    /// Notes what the end of the transaction may do, as of one that comes alone. The transaction
+    /// has still only begun for those that are executed with it.
+    fn commits(&mut self, text: &[u8]) {
         let begun = std::mem::take(&mut self.upstream.standing.only_begun);
         self.before_relay(text, Reason::NotPreparable);
         self.upstream.standing.only_begun = begun;
