@@ -262,7 +262,7 @@ fn a_session_that_is_left_with_something_in_it_is_not_used_again() {
         "SELECT lo_create(0)",
         "BEGIN",
         "BEGIN; SELECT 1 / 0",
-        "COPY t TO STDOUT",
+        "COPY t TO STDOUT (FORMAT binary)",
         "SELECT pg_export_snapshot()",
         "CREATE FUNCTION lower(t) RETURNS oid LANGUAGE sql AS 'SELECT lo_create(0)'",
         "SELECT lower(t) FROM t WHERE id = 1",

@@ -57,7 +57,8 @@ impl Circumstances<'_> {
             return Err(Reason::Pipelined);
         }
         if self.standing.status == Status::Idle && returns_rows(&recipe) {
-            return match self.habits.sent.gain < WAIT {
+            let is_small = self.habits.sent.gain < WAIT && !self.lent.settings.is_eager();
+            return match is_small {
                 true => Ok(InTrail::Pass),
                 false => Err(Reason::Pipelined),
             };
