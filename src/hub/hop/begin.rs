@@ -106,7 +106,7 @@ impl Hop<'_> {
     #[inline(never)]
     pub(super) fn begins_with(&mut self, text: &[u8], reason: Reason) -> bool {
         let is_idle = self.upstream.standing.status == Status::Idle;
-        if reason != Reason::NotPreparable || !is_idle || !self.upstream.ledger.is_idle() {
+        if !is_idle || !self.upstream.ledger.is_idle() {
             return false;
         }
         let Some((begin, tag)) = leading_begin(text) else {

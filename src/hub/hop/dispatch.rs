@@ -81,7 +81,7 @@ impl Hop<'_> {
             Ok(Decision::Visit(elsewhere)) => self.passes_at_home(*elsewhere, text),
             Err(reason)
                 if self.defers(text, reason)
-                    || self.begins_with(text, reason)
+                    || reason == Reason::NotPreparable && self.begins_with(text, reason)
                     || self.discards(text, reason) => {}
             Err(reason) => {
                 let standing = &self.upstream.standing;
