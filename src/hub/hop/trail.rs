@@ -68,6 +68,7 @@ impl Hop<'_> {
     fn passes_with_others(&mut self, text: &[u8]) -> bool {
         let passes = self.client.trail == 0;
         if passes {
+            self.client.habits.trails.goes();
             self.meets_query();
             self.client.cancels_before = self.client.key.cancelled.requested();
             self.relay_query(text, Reason::Pipelined);
