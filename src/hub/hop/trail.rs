@@ -6,7 +6,9 @@
 //! - none in it is repaired, but for what says that the transaction has failed before: nothing of
 //!   such a one has run, nor of any behind it, so their texts are sent in their order when the
 //!   server has answered, and it says that of them in the same words as directly;
-//! - none carries a BEGIN.
+//! - none carries a BEGIN;
+//! - its queries have all been in the client's buffer at once: nothing more is read of a client
+//!   that waits for an answer, so what is kept of a trail is bounded as that buffer is.
 
 use super::Hop;
 use crate::convert::{self, Call, InTrail, Policy};
