@@ -29,6 +29,7 @@ use self::slot::{Place, Slot, Stay};
 use self::visit::Walk;
 use super::scan::{Class, Dialect, Form, Literal, Scan};
 use super::stays::{InlineCause, Stays};
+use super::typed;
 use super::value::single;
 pub use stored::Column;
 pub use tables::Named;
@@ -165,12 +166,12 @@ fn judge_flat(text: &str, scan: &Scan, stays: &mut Stays) -> Result<(Eligible, V
     let mut contexts = Contexts::new(text, scan, &masked)?;
     masked.blank_conflict_targets();
     masked.blank_key_locks();
-    let (walk, returning) = guarded(|| inspect(&masked.text, slots(text, scan)))?;
+    let (walk, returning) = guarded(|| inspect(&masked.text, slots(text, scan, &contexts.named)))?;
     let arguments: Vec<bool> = walk
         .slots
         .iter()
         .zip(&contexts.cast)
-        .map(|(slot, cast)| slot.is_free() && cast.is_none())
+        .map(|(slot, cast)| slot.is_free() && (cast.is_none() || slot.is_named()))
         .collect();
     let casts = walk.slots.iter().zip(&contexts.cast);
     stays.causes = casts
@@ -220,8 +221,8 @@ fn judge_flat(text: &str, scan: &Scan, stays: &mut Stays) -> Result<(Eligible, V
 fn inline_cause(slot: &Slot, cast: Option<Input>) -> Option<InlineCause> {
     match (slot.stay, cast) {
         (Stay::Sorted, _) => Some(InlineCause::Sorted),
+        (Stay::No, _) if slot.is_free() && (cast.is_none() || slot.is_named()) => None,
         (_, Some(_)) => Some(InlineCause::Typed),
-        (Stay::No, None) if slot.is_free() => None,
         (Stay::No | Stay::Banned, None) => Some(InlineCause::Place),
     }
 }
@@ -275,6 +276,8 @@ fn check_inline(text: &str, literal: &Literal, input: Input) -> Result<(), Reaso
 struct Contexts {
     /// The literal is the operand of `type 'literal'` or `type('literal')`.
     cast: Vec<Option<Input>>,
+    /// It is that of the former, which can be made a cast.
+    named: Vec<bool>,
     called: Vec<String>,
     bare: Vec<String>,
 }
@@ -283,6 +286,7 @@ impl Contexts {
     fn new(text: &str, scan: &Scan, masked: &Masked) -> Result<Self, Reason> {
         let mut contexts = Self {
             cast: vec![None; scan.literals().len()],
+            named: vec![false; scan.literals().len()],
             called: Vec::new(),
             bare: Vec::new(),
         };
@@ -303,6 +307,9 @@ impl Contexts {
             let Sort::Text(literal) = token.sort else {
                 continue;
             };
+            let is_interval = masked.is_word(index.checked_sub(1), "interval");
+            contexts.named[literal] = !(is_interval && has_fields(masked, index))
+                && typed::before(text.as_bytes(), scan, base + token.start).is_some();
             let (mut open, mut close) = (index.checked_sub(1), index + 1);
             let mut parentheses = 0;
             while masked.is_symbol(open, b'(') && masked.is_symbol(Some(close), b')') {
@@ -380,8 +387,8 @@ fn check_words(masked: &Masked, stays: &mut Stays) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Whether `interval` is followed by a precision or by fields: then its literals are read in
-/// another way (H-04), and the parser may take the field for an alias.
+/// Whether `interval`, or the literal behind it, is followed by a precision or by fields: then it
+/// is read in another way (H-04), and the parser may take the field for an alias.
 fn has_fields(masked: &Masked, index: usize) -> bool {
     let next = masked.tokens.get(index + 1);
     masked.is_symbol(Some(index + 1), b'(')
@@ -429,14 +436,14 @@ fn guarded<T: Send>(work: impl FnOnce() -> Result<T, Reason> + Send) -> Result<T
     })
 }
 
-fn slots(text: &str, scan: &Scan) -> Vec<Slot> {
+fn slots(text: &str, scan: &Scan, named: &[bool]) -> Vec<Slot> {
     let base = scan.body().start;
-    let slot = |literal: &Literal| {
+    let slot = |(literal, named): (&Literal, &bool)| {
         let value = value_range(text.as_bytes(), literal);
         let folded = literal.form == Form::Number && value.start != literal.start as usize;
-        Slot::new(value.start - base, value.end - base, folded)
+        Slot::new(value.start - base, value.end - base, (folded, *named))
     };
-    scan.literals().iter().map(slot).collect()
+    scan.literals().iter().zip(named).map(slot).collect()
 }
 
 /// Whether RowDescription comes only when the statement has run to completion.

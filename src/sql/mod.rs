@@ -41,6 +41,7 @@ pub mod survey;
 pub mod tag;
 pub mod touched;
 pub mod travel;
+mod typed;
 pub mod value;
 mod words;
 

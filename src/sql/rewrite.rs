@@ -4,11 +4,15 @@
 //! never merged (the fidelity rules, H-10). With the literals put back, the text is the body of the
 //! original with its comments blanked. A list that becomes `$n` takes its operator with it: `IN (`
 //! becomes `= ANY (`, `NOT IN (` becomes `<> ALL (`. Of rows whose columns become `$1`, `$2`, …,
-//! all from VALUES to the last cell makes way for a SELECT of the arrays' elements (`rows`).
+//! all from VALUES to the last cell makes way for a SELECT of the arrays' elements (`rows`). With a
+//! name of its type before it (`date '…'`) a literal becomes `CAST($n AS date)` (`typed`).
+
+use std::ops::Range;
 
 use super::class::{COMMENT, Class, Literal};
 use super::lex::{KIND, Kind};
 use super::scan::Scan;
+use super::typed::{self, TypeName};
 use super::{lex, list, oid, rows, value};
 
 pub use super::value::token;
@@ -189,11 +193,11 @@ enum Origin {
 }
 
 /// Produces the rewritten text piece by piece.
-fn emit(text: &[u8], scan: &Scan, arguments: &[bool], mut sink: impl FnMut(&[u8], Origin)) {
+fn emit(text: &[u8], scan: &Scan, arguments: &[bool], sink: impl FnMut(&[u8], Origin)) {
     let mut from = scan.body().start;
-    let mut last = b' ';
     let (mut index, mut number) = (0, 0);
     let rows = Rows::of(text, scan);
+    let mut out = Emitter::new(text, names(text, scan, arguments, rows.as_ref()), sink);
     for cut in scan.breaks() {
         let (start, end) = (cut.start as usize, cut.end as usize);
         if cut.kind != COMMENT {
@@ -201,6 +205,8 @@ fn emit(text: &[u8], scan: &Scan, arguments: &[bool], mut sink: impl FnMut(&[u8]
             if !arguments.get(index - 1).copied().unwrap_or(false) {
                 continue;
             }
+        } else if out.is_in_name(start) {
+            continue;
         }
         let column = rows.as_ref().and_then(|rows| rows.column(start));
         let (instead, until) = match column {
@@ -209,35 +215,107 @@ fn emit(text: &[u8], scan: &Scan, arguments: &[bool], mut sink: impl FnMut(&[u8]
             None if is_list(cut.kind) => list::operator(text, start),
             None => ("", start),
         };
-        if let Some(&byte) = text[from..until].last() {
-            sink(&text[from..until], Origin::Same(from));
-            last = byte;
-        }
+        out.same(from..until);
         from = end;
         if !instead.is_empty() {
-            if KIND[last as usize] != Kind::Space && column.unwrap_or(0) == 0 {
-                sink(b" ", Origin::Instead(until));
+            if KIND[out.last as usize] != Kind::Space && column.unwrap_or(0) == 0 {
+                out.instead(" ", until);
             }
-            sink(instead.as_bytes(), Origin::Instead(until));
-            last = b'(';
+            out.instead(instead, until);
         }
         if cut.kind == COMMENT {
-            sink(b" ", Origin::Instead(start));
-            last = b' ';
+            out.instead(" ", start);
             continue;
         }
         number += 1;
         let right = column.is_none() && end < scan.body().end && is_glue(text[end]);
-        let left = is_glue(last);
-        let pad = |wanted| if wanted { " " } else { "" };
-        let placeholder = format!("{}${number}{}", pad(left), pad(right));
-        sink(placeholder.as_bytes(), Origin::Instead(start));
-        last = if right { b' ' } else { b'0' };
+        out.placeholder(number, start, right);
         if let Some(rows) = rows.as_ref().filter(|rows| rows.ends_with(column)) {
-            sink(rows::close(rows.width).as_bytes(), Origin::Instead(end));
+            out.instead(&rows::close(rows.width), end);
         }
     }
-    sink(&text[from..scan.body().end], Origin::Same(from));
+    out.same(from..scan.body().end);
+}
+
+/// The names of types before those arguments that make casts of them, in the order of the text.
+fn names(text: &[u8], scan: &Scan, arguments: &[bool], rows: Option<&Rows>) -> Vec<TypeName> {
+    let chosen = scan.literals().iter().zip(arguments);
+    chosen
+        .filter(|(literal, argument)| **argument && literal.class == Class::Text)
+        .map(|(literal, _)| literal.start as usize)
+        .filter(|start| rows.is_none_or(|rows| rows.column(*start).is_none()))
+        .filter_map(|start| typed::before(text, scan, start))
+        .collect()
+}
+
+/// Where the pieces of a rewritten text go.
+struct Emitter<'a, F> {
+    text: &'a [u8],
+    /// Names of types that were not met yet.
+    names: std::iter::Peekable<std::vec::IntoIter<TypeName>>,
+    /// The name whose literal comes next.
+    open: Option<&'static str>,
+    sink: F,
+    /// The last byte that went out.
+    last: u8,
+}
+
+impl<'a, F: FnMut(&[u8], Origin)> Emitter<'a, F> {
+    fn new(text: &'a [u8], names: Vec<TypeName>, sink: F) -> Self {
+        Self {
+            text,
+            names: names.into_iter().peekable(),
+            open: None,
+            sink,
+            last: b' ',
+        }
+    }
+
+    /// Whether the byte at `at` is part of a name that was not met yet.
+    fn is_in_name(&mut self, at: usize) -> bool {
+        let next = self.names.peek();
+        next.is_some_and(|next| next.range.contains(&at))
+    }
+
+    /// These bytes of the original, but for the name of a type, which begins a cast.
+    fn same(&mut self, mut range: Range<usize>) {
+        let text = self.text;
+        if let Some(found) = self.names.next_if(|next| range.contains(&next.range.start)) {
+            self.put(
+                &text[range.start..found.range.start],
+                Origin::Same(range.start),
+            );
+            self.instead("CAST(", found.range.start);
+            self.open = Some(found.name);
+            let spaces = text[found.range.end..range.end].iter();
+            let spaces = spaces.take_while(|byte| KIND[**byte as usize] == Kind::Space);
+            range.start = found.range.end + spaces.count();
+        }
+        self.put(&text[range.clone()], Origin::Same(range.start));
+    }
+
+    /// These bytes instead of something that starts at this byte.
+    fn instead(&mut self, bytes: &str, start: usize) {
+        self.put(bytes.as_bytes(), Origin::Instead(start));
+    }
+
+    /// `$n` for the literal at `start`, with the rest of its cast; `right` says whether what
+    /// follows would become part of it.
+    fn placeholder(&mut self, number: usize, start: usize, right: bool) {
+        let pad = |wanted| if wanted { " " } else { "" };
+        let left = pad(is_glue(self.last));
+        match self.open.take() {
+            Some(name) => self.instead(&format!("{left}${number} AS {name})"), start),
+            None => self.instead(&format!("{left}${number}{}", pad(right)), start),
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8], origin: Origin) {
+        if let Some(&last) = bytes.last() {
+            (self.sink)(bytes, origin);
+            self.last = last;
+        }
+    }
 }
 
 const fn is_list(kind: u8) -> bool {

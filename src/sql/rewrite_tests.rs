@@ -41,6 +41,55 @@ fn placeholders_keep_their_distance() {
 }
 
 #[test]
+fn the_name_of_a_type_becomes_a_cast() {
+    for (text, expected) in [
+        (
+            "select a-interval'1 day'from t",
+            "select a-CAST($1 AS interval)from t",
+        ),
+        (
+            "select 5, DATE /* c */ '2020-01-01' -- d\n, 'x'",
+            "select $1, CAST($2 AS date)  \n, $3",
+        ),
+        (
+            "select timestamp -- c\n WITH time /* c */ zone E'x'",
+            "select CAST($1 AS timestamp with time zone)",
+        ),
+        (
+            "select a at time zone 'x', timestamp without time zone 'y'",
+            "select a at time zone $1, CAST($2 AS timestamp without time zone)",
+        ),
+        // These are no names of types, or of others.
+        ("select \"date\" 'x'", "select \"date\" $1"),
+        ("select a . date 'x'", "select a . date $1"),
+        ("select update 'x'", "select update $1"),
+        ("select time zone 'x'", "select time zone $1"),
+        ("select /*+ date */ 'x'", "select /*+ date */ $1"),
+    ] {
+        assert_eq!(rewritten(text, &[true; 3]), expected, "{text}");
+    }
+    let text = "select date 'x', date 'y'";
+    assert_eq!(
+        rewritten(text, &[false, true]),
+        "select date 'x', CAST($1 AS date)"
+    );
+}
+
+#[test]
+fn positions_in_a_cast_are_those_of_the_literal() {
+    let text = "select a, date 'x', b";
+    let scan = scan(text);
+    let original = |wanted: &str| {
+        let rewritten = rewritten(text, &[true]);
+        let at = rewritten.find(wanted).unwrap() as u32 + 1;
+        original_position(text.as_bytes(), &scan, &[true], at)
+    };
+    assert_eq!(original("CAST"), Some(11));
+    assert_eq!(original("$1"), Some(16));
+    assert_eq!(original(", b"), Some(19));
+}
+
+#[test]
 fn types_are_declared_by_class() {
     let text = "select 1, 3000000000, 1.5, 'a', -2147483648";
     let found = rewrite(

@@ -38,7 +38,11 @@ pub(super) struct Slot {
     pub(super) reported: bool,
     /// The parser put a minus directly over it.
     pub(super) negated: bool,
-    /// It is cast by a plain `::interval`.
+    /// The name of its type stands before it, and can be made a cast.
+    named: bool,
+    /// The parser took a name before it for that of its type.
+    pub(super) typed: bool,
+    /// It is cast by a plain `::interval`, or its type is named so.
     pub(super) interval: bool,
     pub(super) stay: Stay,
     pub(super) place: Place,
@@ -48,13 +52,15 @@ pub(super) struct Slot {
 
 impl Slot {
     /// That of the value in these bytes of the masked text, of which nothing else is known.
-    pub(super) const fn new(start: usize, end: usize, folded: bool) -> Self {
+    pub(super) const fn new(start: usize, end: usize, (folded, named): (bool, bool)) -> Self {
         Self {
             start,
             end,
             folded,
             reported: false,
             negated: false,
+            named,
+            typed: false,
             interval: false,
             stay: Stay::No,
             place: Place::Other,
@@ -64,7 +70,15 @@ impl Slot {
 
     /// Whether the parser read what the scan did, and nothing makes the literal stay.
     pub(super) fn is_free(&self) -> bool {
-        self.reported && self.negated == self.folded && self.stay == Stay::No
+        self.reported
+            && self.negated == self.folded
+            && self.typed == self.named
+            && self.stay == Stay::No
+    }
+
+    /// Whether the name of its type can be made a cast.
+    pub(super) const fn is_named(&self) -> bool {
+        self.named
     }
 
     /// Notes that it must stay.

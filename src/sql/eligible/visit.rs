@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     BinaryOperator, DataType, Distinct, Expr, FromTable, Function, FunctionArgumentClause,
-    FunctionArguments, GroupByExpr, Insert, NamedWindowExpr, ObjectName, OnInsert, OrderByExpr,
-    OrderByKind, Query, Select, SetExpr, Statement, TableFactor, TableObject, TableWithJoins,
-    UnaryOperator, ValueWithSpan, Visit, Visitor, WindowSpec, WindowType,
+    FunctionArguments, GroupByExpr, Insert, Interval, NamedWindowExpr, ObjectName, OnInsert,
+    OrderByExpr, OrderByKind, Query, Select, SetExpr, Statement, TableFactor, TableObject,
+    TableWithJoins, UnaryOperator, ValueWithSpan, Visit, Visitor, WindowSpec, WindowType,
 };
 
 use super::bare::{constant, peel, whole};
@@ -182,6 +182,36 @@ impl Walk {
             slot.interval = true;
         }
     }
+
+    /// `interval '…'`; with fields the literal is read in another way (H-04).
+    fn interval(&mut self, interval: &Interval) {
+        let bare = Interval {
+            value: interval.value.clone(),
+            leading_field: None,
+            leading_precision: None,
+            last_field: None,
+            fractional_seconds_precision: None,
+        };
+        match &*interval.value {
+            Expr::Value(value) if *interval == bare => {
+                self.typed(value);
+                if let Some(slot) = self.slot(value) {
+                    slot.interval = true;
+                }
+            }
+            value => self.ban(value),
+        }
+    }
+
+    /// `type '…'`: what cannot be made a cast stays (`sql::typed`).
+    fn typed(&mut self, value: &ValueWithSpan) {
+        if let Some(slot) = self.slot(value) {
+            slot.typed = true;
+            if !slot.is_named() {
+                slot.stays(Stay::Banned);
+            }
+        }
+    }
 }
 
 impl Visitor for Walk {
@@ -257,9 +287,9 @@ impl Visitor for Walk {
             self.shown += usize::from(self.shown < 2 && calls::may_show(function));
         }
         match expr {
-            Expr::Interval(_) | Expr::TypedString(_) | Expr::Prefixed { .. } => {
-                self.ban(expr);
-            }
+            Expr::Interval(interval) => self.interval(interval),
+            Expr::TypedString(string) => self.typed(&string.value),
+            Expr::Prefixed { .. } => self.ban(expr),
             Expr::UnaryOp {
                 op: UnaryOperator::Minus,
                 expr: operand,
