@@ -11,11 +11,11 @@
 //!
 //! A generic plan is made for a list of ten, whatever its length will be, and a plan for the values
 //! weighs how long it is. So a generic plan is trusted only if there is one list, which an index is
-//! searched for, with nothing else to be weighed, and only for lengths for each of which the server
-//! makes the same plan ([`lengths`](super::lengths)). Those between two others are no exception:
-//! pages are estimated by whole numbers, so where two plans cost about the same, the best may
-//! change there and back. Outside an index, a list of constants may be searched by a hash table,
-//! which a parameter never is (`convert_saop_to_hashed_saop` in `clauses.c`).
+//! searched for, and only for lengths for each of which the server makes the same plan
+//! ([`lengths`](super::lengths)). Those between two others are no exception: pages are estimated by
+//! whole numbers, so where two plans cost about the same, the best may change there and back.
+//! Outside an index, a list of constants may be searched by a hash table, which a parameter never
+//! is (`convert_saop_to_hashed_saop` in `clauses.c`).
 
 use super::answer::Answer;
 use super::proof::Visibility;
@@ -55,8 +55,7 @@ pub(super) fn of_plan(exposure: &Visibility, guards: &[Guard], recipe: &Recipe) 
         _ => return Lists::Weighed,
     };
     let is_converted = guards.iter().any(|guard| guard.argument == argument);
-    let is_searched = exposure.is_searched_for(argument) && exposure.is_lone_search();
-    match is_searched && !is_converted {
+    match exposure.is_searched_for(argument) && !is_converted {
         true => Lists::One(argument),
         false => Lists::Weighed,
     }

@@ -54,9 +54,14 @@ pub(super) fn answered(
     let is_cut = |common: &Common| kinds.get(common.argument) == Some(&oid::NAME);
     let common = common.filter(|all| is_small(all) && !all.iter().any(is_cut));
     let apart = exposure.visibility.apart(&kinds);
-    let (Some(common), Some(apart)) = (common, apart) else {
+    let inline = apart
+        .as_ref()
+        .and_then(|apart| exposure.visibility.inline_values(apart, &kinds));
+    let (Some(mut common), Some(apart), Some(inline)) = (common, apart, inline) else {
         return candidate.specify(topic, env).map(Step::Teach);
     };
+    common.extend(inline);
+    common.sort_by_key(|common| common.argument);
     let terms = Terms {
         common: common.clone().into(),
         apart: apart.clone().into(),

@@ -12,6 +12,7 @@
 //! Nothing here does IO, reads a clock or keeps state between calls. Text that is not understood to
 //! the last byte is never converted.
 
+pub mod around;
 pub mod begin;
 pub mod body;
 mod class;

@@ -49,7 +49,7 @@ fn the_name_of_a_type_becomes_a_cast() {
         ),
         (
             "select 5, DATE /* c */ '2020-01-01' -- d\n, 'x'",
-            "select $1, CAST($2 AS date)  \n, $3",
+            "select $1, CAST(  $2 AS date)  \n, $3",
         ),
         (
             "select timestamp -- c\n WITH time /* c */ zone E'x'",

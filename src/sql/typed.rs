@@ -8,9 +8,8 @@
 
 use std::ops::Range;
 
-use super::class::COMMENT;
-use super::lex::{self, KIND, Kind};
 use super::scan::Scan;
+use super::{around, lex};
 
 /// The name of a type, and where it stands in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +54,7 @@ pub(super) fn before(text: &[u8], scan: &Scan, start: usize) -> Option<TypeName>
             range: last,
         },
     };
-    let end = blank(text, scan, found.range.start);
+    let end = around::before(text, scan, found.range.start);
     // A name behind a point is qualified; behind a colon is no place for a literal.
     let is_own = end == scan.body().start || !matches!(text[end - 1], b'.' | b':');
     is_own.then_some(found)
@@ -84,7 +83,7 @@ fn zoned(text: &[u8], scan: &Scan, zone: Range<usize>) -> Option<TypeName> {
 
 /// The word that ends before `end`, but for blanks; part of no number and no hint.
 fn word(text: &[u8], scan: &Scan, end: usize) -> Option<Range<usize>> {
-    let end = blank(text, scan, end);
+    let end = around::before(text, scan, end);
     let body = &text[scan.body().start..end];
     let letters = body.iter().rev();
     let letters = letters.take_while(|byte| lex::continues_word(**byte));
@@ -94,22 +93,4 @@ fn word(text: &[u8], scan: &Scan, end: usize) -> Option<Range<usize>> {
     let hints = scan.hints();
     let is_hint = hints.iter().any(|hint| hint.start < at && at <= hint.end);
     (is_word && !is_hint).then_some(start..end)
-}
-
-/// Where the white space and the comments before `end` begin.
-fn blank(text: &[u8], scan: &Scan, mut end: usize) -> usize {
-    let start = scan.body().start;
-    loop {
-        let spaces = text[start..end].iter().rev();
-        end -= spaces
-            .take_while(|byte| KIND[**byte as usize] == Kind::Space)
-            .count();
-        let comment = scan
-            .breaks()
-            .binary_search_by_key(&end, |cut| cut.end as usize);
-        match comment.map(|found| &scan.breaks()[found]) {
-            Ok(comment) if comment.kind == COMMENT => end = comment.start as usize,
-            _ => return end,
-        }
-    }
 }

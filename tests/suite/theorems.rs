@@ -644,3 +644,33 @@ fn tables_are_joined_in_another_order_where_a_value_equals_what_stays_in_the_tex
         }
     });
 }
+
+/// Conditions that never vary do not keep a join from being planned once, nor a list.
+#[test]
+fn a_join_with_literals_in_the_text_is_planned_once() {
+    let tables = "CREATE TABLE a (id int PRIMARY KEY, kind int, x int, label text); \
+        CREATE TABLE b (id int PRIMARY KEY, state text, n int); \
+        INSERT INTO a SELECT g, g % 3, g % 500, 'l' || g FROM generate_series(1, 20000) g; \
+        INSERT INTO b SELECT g, 's' || g % 4, g FROM generate_series(1, 20000) g; \
+        CREATE TABLE k (id int PRIMARY KEY, name text); \
+        INSERT INTO k SELECT g, 'k' || g FROM generate_series(0, 5) g; ANALYZE a, b, k";
+    let few = [("prepare_threshold", "3"), ("trials", "off")];
+    let summary = same_under(&few, tables, |client, _, round| {
+        for k in 0..5 {
+            let id = 100 + (round * 97 + k * 31) % 19000;
+            client.query(&format!(
+                "SELECT a.id, b.state, k.name, \
+                 (SELECT count(*) FROM b c WHERE c.id = a.id AND c.n > 10) \
+                 FROM a JOIN b ON b.id = a.id LEFT JOIN k ON k.id = a.kind AND k.id = 1 \
+                 WHERE a.id = {id} AND a.label LIKE 'l%' AND a.x BETWEEN 0 AND 1000 \
+                 AND a.kind IN (0, 1, 2) ORDER BY a.id LIMIT 10"
+            ));
+            let ids = format!("{id}, {}, {}, 7", id + 2, id + 31);
+            client.query(&format!(
+                "SELECT id, label FROM a WHERE id IN ({ids}) AND x >= 0 ORDER BY id LIMIT 20"
+            ));
+        }
+    });
+    assert_eq!(summary.count(Counter::StatementsRenewed), 0, "{summary}");
+    assert!(summary.count(Counter::Converted) > 100, "{summary}");
+}

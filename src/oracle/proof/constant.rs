@@ -79,6 +79,8 @@ pub(super) struct Constant {
     wrapped: bool,
     /// It is an array that is written element by element.
     has_elements: bool,
+    /// It is a string without a backslash.
+    unescaped: bool,
 }
 
 impl Constant {
@@ -106,7 +108,22 @@ impl Constant {
             parts_plain: true,
             wrapped: false,
             has_elements: false,
+            unescaped: false,
         }
+    }
+
+    /// A string, as EXPLAIN writes it: with its backslashes as they are (ruleutils.c,
+    /// `simple_quote_literal`).
+    pub(super) fn string(quoted: &str) -> Self {
+        Self {
+            unescaped: !quoted.contains('\\'),
+            ..Self::literal()
+        }
+    }
+
+    /// Whether it is a pattern for LIKE that cannot end in its escape character.
+    pub(super) const fn is_unescaped(&self) -> bool {
+        self.unescaped
     }
 
     /// What depends on the moment, like `CURRENT_DATE`.

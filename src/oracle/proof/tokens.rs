@@ -233,7 +233,11 @@ fn next(text: &str) -> Option<(Token<'_>, &str)> {
     let first = text.chars().next()?;
     let split = |at: usize| text.split_at(at);
     let token = match first {
-        '\'' => return Some((Token::Constant(Constant::literal()), string_end(&text[1..]))),
+        '\'' => {
+            let rest = string_end(&text[1..]);
+            let quoted = &text[..text.len() - rest.len()];
+            return Some((Token::Constant(Constant::string(quoted)), rest));
+        }
         'E' if text[1..].starts_with('\'') => {
             return Some((Token::Constant(Constant::literal()), escape_end(&text[2..])));
         }

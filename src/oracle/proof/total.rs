@@ -65,9 +65,11 @@ fn comparison(tokens: &[Token<'_>]) -> Option<Vec<(Column, Need)>> {
             Constant(_),
             Mark(')'),
         ] if COMPARISONS.contains(operator) => (Need::Ordered, None),
-        // The guards know of patterns that are arguments how they end, and of no others.
+        // The guards know of patterns that are arguments how they end.
         [Operator(operator), Constant(pattern)]
-            if PATTERNS.contains(operator) && is_column && !pattern.parameters().is_empty() =>
+            if PATTERNS.contains(operator)
+                && is_column
+                && (!pattern.parameters().is_empty() || pattern.is_unescaped()) =>
         {
             (Need::Text, None)
         }
@@ -115,6 +117,7 @@ mod tests {
             ("(t.a <> ALL ('{1,2}'::integer[]))", vec![("a", Ordered)]),
             ("((t.b)::text ~~ $2)", vec![("b", Text)]),
             ("(t.b !~~* ($2)::text)", vec![("b", Text)]),
+            ("((t.b)::text ~~ 'it''s%'::text)", vec![("b", Text)]),
             ("t.done", vec![("done", Known)]),
             ("(NOT t.done)", vec![("done", Known)]),
             ("(t.a IS NOT NULL)", vec![("a", Known)]),
@@ -140,7 +143,8 @@ mod tests {
             "((t.a)::integer = $1)",
             "(t.a ~ $2)",
             "(t.a ~~ t.b)",
-            "(t.a ~~ 'x'::text)",
+            "(t.a ~~ 'x\\'::text)",
+            "(t.a ~~ lower('x'::text))",
             "(t.a OPERATOR(public.=) $1)",
             "(t.a && $1)",
             "((t.a = 1) AND f(t.b))",

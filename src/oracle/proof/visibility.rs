@@ -6,6 +6,7 @@ mod listed;
 mod moments;
 mod shared;
 
+use self::inline::Kept;
 use super::align::{Aligned, Node};
 use super::kinds::{JOINS, ONLY_WAYS, SHARING, SINGLE, SINGLE_JOINS, TABLE_SCANS};
 use super::plan::{self, Column, Condition, Test};
@@ -53,10 +54,9 @@ pub(in crate::oracle) struct Visibility {
     appends: bool,
     /// Something is joined: that may also be rows that nothing is scanned for.
     joins: bool,
-    /// There are literals in the text, of which the planner may compute what is equal to a value.
-    has_inline: bool,
-    /// There is nothing above what reads a table but what writes to one.
-    only_scans: bool,
+    /// The literals in the text that a column may be equal to; `None` if the planner may compute
+    /// such values of them.
+    inline: Option<Vec<Kept>>,
     /// That a table has grown could show otherwise than by the order of the rows.
     shows_growth: bool,
 }
@@ -113,10 +113,7 @@ impl Visibility {
             weighed: aligned.visible.contains(&false),
             is_ordered_by_estimate: nodes.iter().any(orders_by_estimate),
             joins: nodes.iter().any(|node| joins(&node)),
-            only_scans: nodes
-                .iter()
-                .all(|node| is_scan(&node) || node.kind == "ModifyTable"),
-            has_inline: eligible.arguments.contains(&false),
+            inline: (!eligible.arguments.contains(&false)).then(Vec::new),
             appends: nodes.iter().any(|node| node.kind.contains("Append")),
             shows_growth: growth::could_show(nodes),
         };
@@ -330,23 +327,23 @@ impl Visibility {
         Some(common)
     }
 
-    /// The arguments of these types that may not be equal, because the planner would join in
-    /// another order, or expect another number of rows; `None` if it cannot be told whether they
-    /// are.
+    /// The arguments of these types that may be equal neither to each other nor to a literal in the
+    /// text ([`inline_values`](Self::inline_values)), because the planner would join in another
+    /// order, or expect another number of rows; `None` if it cannot be told whether they are.
     pub(in crate::oracle) fn apart(&self, kinds: &[u32]) -> Option<Vec<usize>> {
         let equal = |used: &Use<'_>| self.conditions[used.condition].test == Test::Equal;
         let uses: Vec<_> = self.uses().filter(equal).collect();
         let mut apart: Vec<usize> = uses.iter().map(|used| used.argument).collect();
         apart.sort_unstable();
         apart.dedup();
-        let is_alone = apart.len() < 2 && !self.has_inline;
+        let is_alone = apart.len() < 2 && !self.has_inline();
         if !self.joins || apart.is_empty() || is_alone {
             return Some(Vec::new());
         }
         let can_tell = |argument: &usize| kinds.get(*argument).copied().is_some_and(can_tell);
         let is_given = uses.iter().all(|used| used.as_given);
-        let is_clear =
-            is_given && !self.has_inline && apart.len() <= MAX_APART && apart.iter().all(can_tell);
+        let is_known = is_given && self.inline.is_some();
+        let is_clear = is_known && apart.len() <= MAX_APART && apart.iter().all(can_tell);
         is_clear.then_some(apart)
     }
 

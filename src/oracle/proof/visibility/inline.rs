@@ -1,73 +1,189 @@
 //! Literals that stay in the text of a statement.
 
 use super::Visibility;
+use crate::sql::around;
 use crate::sql::eligible::Eligible;
-use crate::sql::scan::Scan;
+use crate::sql::oid;
+use crate::sql::scan::{Class, Literal, Scan};
+use crate::sql::value;
+use crate::statement::common_values::Common;
+
+/// What a literal in the text may be to the planner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stand {
+    /// No value that a column is equal to.
+    Apart,
+    /// Such a value, as it is.
+    Equal,
+    /// Something else may be computed of it.
+    Unclear,
+}
+
+/// A literal in the text that a column may be equal to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Kept {
+    class: Class,
+    /// What a string holds, or how a number is written.
+    value: String,
+}
 
 /// What stands before a literal that is no value a column can be equal to: numbers of rows and of
 /// columns, and what something is compared with otherwise. (A comparison of two constants, which
-/// would be one, has another literal on its left. What differs is equal where it is negated.)
-const WORDS: [&[u8]; 3] = [b"by", b"limit", b"offset"];
-const OPERATORS: [&[u8]; 4] = [b"<", b">", b"<=", b">="];
+/// would be one, has another literal on its left.)
+const APART_BEHIND: [&str; 4] = ["by", "limit", "offset", "between"];
+const OTHERWISE: [&str; 4] = ["<", ">", "<=", ">="];
+/// The same if the literal is all there is to it: patterns, and the second bound of BETWEEN. (A
+/// literal that AND connects is no condition.)
+const APART_ALONE: [&str; 3] = ["and", "like", "ilike"];
+/// What a column is equal to, alone. What differs is equal where it is negated.
+const EQUAL_BEHIND: [&str; 2] = ["then", "else"];
+const EQUALITIES: [&str; 3] = ["=", "<>", "!="];
+/// What an expression ends at.
+const ENDS: [&str; 23] = [
+    "and",
+    "or",
+    "order",
+    "group",
+    "limit",
+    "offset",
+    "union",
+    "except",
+    "intersect",
+    "having",
+    "returning",
+    "for",
+    "fetch",
+    "window",
+    "then",
+    "when",
+    "else",
+    "end",
+    "where",
+    "join",
+    "left",
+    "inner",
+    "cross",
+];
 
 impl Visibility {
-    /// Looks whether one of the literals that stay in this text may become a value that a column is
-    /// equal to.
+    /// Looks which of the literals that stay in this text may become values that a column is equal
+    /// to.
     pub(in crate::oracle) fn knows_text(&mut self, text: &[u8], scan: &Scan, eligible: &Eligible) {
         let literals = scan.literals().iter().zip(&eligible.arguments);
-        let mut inline = literals.filter(|(_, lifted)| !**lifted);
-        self.has_inline = inline.any(|(literal, _)| {
-            let before = text.get(..literal.start as usize);
-            before.is_none_or(may_be_equal_behind)
+        let inline = literals.filter(|(_, lifted)| !**lifted);
+        let kept = inline.filter_map(|(literal, _)| match stand(text, scan, literal) {
+            Stand::Apart => None,
+            Stand::Equal => Some(kept(text, literal)),
+            Stand::Unclear => Some(None),
         });
+        self.inline = kept.collect();
+        if around::has_number(text, scan) {
+            self.inline = None;
+        }
+    }
+
+    /// Whether a column may be equal to a literal in the text, or to what is computed of one.
+    pub(super) fn has_inline(&self) -> bool {
+        self.inline.as_ref().is_none_or(|kept| !kept.is_empty())
+    }
+
+    /// The values in the text that these arguments, of these types, may not be equal to, because
+    /// the planner would take the columns of both for equal; `None` if that cannot be told.
+    pub(in crate::oracle) fn inline_values(
+        &self,
+        arguments: &[usize],
+        kinds: &[u32],
+    ) -> Option<Vec<Common>> {
+        let mut out = Vec::new();
+        for argument in arguments {
+            let kind = *kinds.get(*argument)?;
+            let mut values = Vec::new();
+            for kept in self.inline.as_ref()? {
+                values.extend(kept.as_of(kind)?);
+            }
+            if !values.is_empty() {
+                out.push(Common::new(*argument, kind, &values)?);
+            }
+        }
+        Some(out)
     }
 }
 
-/// Whether a column may be equal to what stands behind this text.
-fn may_be_equal_behind(text: &[u8]) -> bool {
-    let finds = |comment: &[u8]| memchr::memmem::find(text, comment).is_some();
-    if finds(b"--") || finds(b"/*") {
-        return true;
+impl Kept {
+    /// The value as this type writes it, if it may be one of this type at all; `None` if that
+    /// cannot be told. A number in the text is never a string, and one with a fraction no integer.
+    fn as_of(&self, kind: u32) -> Option<Option<String>> {
+        let is_text = self.class == Class::Text;
+        let value = self.value.trim_ascii();
+        match kind {
+            oid::INT2 | oid::INT4 | oid::INT8 => {
+                let begins_number = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'+' | b'-');
+                let may_be = match is_text {
+                    true => value.bytes().next().is_some_and(begins_number),
+                    false => self.class != Class::Numeric,
+                };
+                let number = || value.parse::<i64>().ok().map(|number| number.to_string());
+                if may_be {
+                    number().map(Some)
+                } else {
+                    Some(None)
+                }
+            }
+            oid::TEXT | oid::VARCHAR | oid::BPCHAR => Some(is_text.then(|| self.value.clone())),
+            oid::UUID => {
+                let digits = value.bytes().filter(u8::is_ascii_hexdigit).count();
+                (!is_text || digits != 32).then_some(None)
+            }
+            _ => None,
+        }
     }
-    let text = text.trim_ascii_end();
-    let tail = |is_part: fn(&u8) -> bool| {
-        let start = text.iter().rposition(|byte| !is_part(byte));
-        text.get(start.map_or(0, |at| at + 1)..).unwrap_or_default()
+}
+
+fn kept(text: &[u8], literal: &Literal) -> Option<Kept> {
+    let value = String::from_utf8(value::of(text, literal)).ok()?;
+    let class = literal.class;
+    Some(Kept { class, value })
+}
+
+fn stand(text: &[u8], scan: &Scan, literal: &Literal) -> Stand {
+    if literal.class.is_list() {
+        return Stand::Apart;
+    }
+    let before = &text[scan.body().start..around::before(text, scan, literal.start as usize)];
+    let behind = &text[around::behind(text, scan, literal.end as usize)..scan.body().end];
+    let is = |found: &[u8], known: &[&str]| {
+        let mut known = known.iter();
+        known.any(|known| found.eq_ignore_ascii_case(known.as_bytes()))
     };
-    let word = tail(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80);
-    let operator = tail(|byte| b"+-*/<>=~!@#%^&|`?".contains(byte));
-    let is_row_count = WORDS.iter().any(|it| word.eq_ignore_ascii_case(it));
-    !is_row_count && !OPERATORS.contains(&operator)
+    let (word, operator) = (last(before, is_word), last(before, is_operator));
+    if is(word, &APART_BEHIND) || is(operator, &OTHERWISE) {
+        return Stand::Apart;
+    }
+    let length = behind.iter().take_while(|byte| is_word(byte)).count();
+    let is_end = matches!(behind.first(), None | Some(b')' | b',')) || is(&behind[..length], &ENDS);
+    if is_end && is(word, &APART_ALONE) {
+        Stand::Apart
+    } else if is_end && (is(word, &EQUAL_BEHIND) || is(operator, &EQUALITIES)) {
+        Stand::Equal
+    } else {
+        Stand::Unclear
+    }
+}
+
+/// The last bytes of this kind.
+fn last(text: &[u8], is_part: fn(&u8) -> bool) -> &[u8] {
+    let start = text.iter().rposition(|byte| !is_part(byte));
+    &text[start.map_or(0, |at| at + 1)..]
+}
+
+const fn is_word(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(*byte, b'_' | b'$' | 0x80..)
+}
+
+fn is_operator(byte: &u8) -> bool {
+    b"+-*/<>=~!@#%^&|`?".contains(byte)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_compared_otherwise_is_equal_to_nothing() {
-        for text in ["a LIMIT ", "a offset\n", "a.x <", "x >= ", "ORDER BY "] {
-            assert!(!may_be_equal_behind(text.as_bytes()), "{text}");
-        }
-        for text in [
-            "x = ",
-            "length(",
-            "x > -",
-            "x = 3 + ",
-            "f(a => ",
-            "j -> ",
-            "x > date ",
-            "nolimit ",
-            "",
-            "not (x <> ",
-            "x != ",
-            "x = -- limit\n",
-            "x = /* < */ ",
-            "x > 5 and y = ",
-            "\"limit\" = ",
-            "x between ",
-        ] {
-            assert!(may_be_equal_behind(text.as_bytes()), "{text}");
-        }
-    }
-}
+#[path = "inline_tests.rs"]
+mod tests;

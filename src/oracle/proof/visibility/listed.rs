@@ -1,15 +1,8 @@
 //! What a plan does with lists.
 
 use super::Visibility;
-use std::collections::BTreeSet;
 
 impl Visibility {
-    /// Whether one table is searched by one column, and nothing else is to be weighed.
-    pub(in crate::oracle) fn is_lone_search(&self) -> bool {
-        let columns: BTreeSet<&str> = self.conditions.iter().map(|c| &*c.column.name).collect();
-        self.only_scans && self.scans.len() == 1 && columns.len() == 1
-    }
-
     /// Whether indexes are searched for this argument, and nothing else is done with it.
     pub(in crate::oracle) fn is_searched_for(&self, argument: usize) -> bool {
         let uses = self.uses().filter(|used| used.argument == argument);

@@ -44,7 +44,7 @@ impl Visibility {
     pub(in super::super) fn may_mix_moments(&self, compared: &[&Known], kinds: &[u32]) -> bool {
         let is_local = |known: &&Known| matches!(known.declared, oid::TIMESTAMP | oid::DATE);
         let is_moment = |known: &&Known| known.declared == oid::TIMESTAMPTZ;
-        let makes_one = self.relies || self.tells_time || self.has_inline;
+        let makes_one = self.relies || self.tells_time || self.has_inline();
         compared.iter().any(is_local)
             && (makes_one || kinds.contains(&oid::TIMESTAMPTZ) || compared.iter().any(is_moment))
     }
