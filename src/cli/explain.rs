@@ -444,12 +444,12 @@ fn put_terms(
         put(out, "only while", condition(guard))?;
     }
     for common in &terms.common {
-        let condition = "is none of its column's most common values";
-        put(
-            out,
-            "only while",
-            format_args!("${} {condition}", common.argument + 1),
-        )?;
+        let argument = common.argument + 1;
+        let condition = match common.permits() {
+            true => format!("${argument} is a common value that gets the same plan"),
+            false => format!("${argument} is no common value that gets another plan"),
+        };
+        put(out, "only while", condition)?;
     }
     if !terms.apart.is_empty() {
         let arguments = terms.apart.iter();

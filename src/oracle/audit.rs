@@ -23,7 +23,13 @@ pub(super) fn ask(
     let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
     env.lent.scan_again(text, env.standing.dialect, recipe)?;
     let scan = &env.lent.scan;
-    let execute = question::explain_execute(name.as_bytes(), text, scan, eligible, None);
+    let execute = question::explain_execute(
+        name.as_bytes(),
+        text,
+        scan,
+        eligible,
+        question::Instead::Nothing,
+    );
     env.asks.careful(&question::explain(text, scan));
     env.asks.careful(&question::explain_generic(&execute));
     Ok(Step::Ask(State::Audit(Arc::clone(statement))))

@@ -63,7 +63,7 @@ fn ask_plans(candidate: Candidate, eligible: &Eligible, text: &[u8], env: &mut E
     let (statement, types) = (&candidate.statement, &candidate.terms.types);
     let (scan, asks) = (&env.lent.scan, &mut *env.asks);
     let (recipe, name) = (statement.recipe(), candidate.name.as_bytes());
-    let execute = question::explain_execute(name, text, scan, eligible, None);
+    let execute = question::explain_execute(name, text, scan, eligible, question::Instead::Nothing);
     let has_indirect_rights = env.standing.settings.has_indirect_rights;
     let others = lists::types_question(types, (scan, recipe), eligible);
     let rights = has_indirect_rights.then(|| catalog::indirect_rights(text));
@@ -264,13 +264,14 @@ fn generic_explained(
     visibility.shares(shared.as_deref());
     let found = lists::of_plan(&visibility, &guards, candidate.statement.recipe());
     let exposure = Exposure {
+        generic,
         visibility: Box::new(visibility),
         guards,
         meaning,
     };
     match found {
         Lists::Nothing => keys::begin(exposure, candidate, topic, env),
-        Lists::One(argument) => lengths::ask((generic, argument), exposure, candidate, topic, env),
+        Lists::One(argument) => lengths::ask(argument, exposure, candidate, topic, env),
         Lists::Weighed => chosen::ask_without_theorem(exposure.meaning, candidate, topic, env),
     }
 }

@@ -35,7 +35,7 @@ fn lengths(seen: usize) -> RangeInclusive<usize> {
 
 /// Asks for the plans of lists of all lengths up to a bound, unless the list at hand is longer.
 pub(super) fn ask(
-    (generic, argument): (Plan, usize),
+    argument: usize,
     exposure: Exposure,
     candidate: Candidate,
     topic: &mut Topic,
@@ -49,11 +49,16 @@ pub(super) fn ask(
         return chosen::ask_without_theorem(exposure.meaning, candidate, topic, env);
     }
     for length in lengths(seen).chain(LONG) {
-        let question = question::explain_execute(name, &topic.text, scan, eligible, Some(length));
+        let question = question::explain_execute(
+            name,
+            &topic.text,
+            scan,
+            eligible,
+            question::Instead::Length(length),
+        );
         env.asks.careful(&question::explain_custom(&question));
     }
     let listed = Listed {
-        generic,
         argument,
         seen,
         exposure,
@@ -71,7 +76,6 @@ pub(super) fn answered(
     env: &mut Env<'_>,
 ) -> Result<Step, Reason> {
     let Listed {
-        generic,
         argument,
         seen,
         mut exposure,
@@ -80,7 +84,7 @@ pub(super) fn answered(
     let is_alike = |answer: &Answer| {
         let plan = Plan::read(answer).ok().filter(|_| answer.is_good());
         let none = Hidden::default();
-        plan.is_some_and(|plan| proof::same_plan(&plan, &generic, types, &none).is_some())
+        plan.is_some_and(|plan| proof::same_plan(&plan, &exposure.generic, types, &none).is_some())
     };
     let asked = lengths(seen).zip(answers);
     let admitted = asked.take_while(|(_, answer)| is_alike(answer)).last();

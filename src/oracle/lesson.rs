@@ -6,7 +6,7 @@ use super::question::Source;
 use super::state::{About, State, Step};
 use super::topic::{Subject, Topic};
 use super::{Env, Next, audit, blame, chosen, columns, context, describe, explain, keys, lengths};
-use super::{names, prepare, statistics, teach, travel, watch};
+use super::{names, prepare, statistics, teach, travel, values, watch};
 use crate::metrics::Counter;
 use crate::reason::Reason;
 use crate::statement::Millis;
@@ -410,7 +410,8 @@ fn decisive<'a>(about: &About, answers: &'a [Answer]) -> &'a [Answer] {
         | About::Lengths(_)
         | About::Keys(_)
         | About::Chosen(..)
-        | About::Statistics(_) => answers,
+        | About::Statistics(_)
+        | About::Values(_) => answers,
     }
 }
 
@@ -424,14 +425,15 @@ fn parse<'a>(about: &About, answers: &'a [Answer]) -> Option<&'a Answer> {
         | About::Lengths(_)
         | About::Keys(_)
         | About::Chosen(..)
-        | About::Statistics(_) => None,
+        | About::Statistics(_)
+        | About::Values(_) => None,
     }
 }
 
 /// All answers to these questions about the candidate are here.
 fn learned_of(
     about: About,
-    mut candidate: Candidate,
+    candidate: Candidate,
     answers: Vec<Answer>,
     topic: &mut Topic,
     env: &mut Env<'_>,
@@ -446,8 +448,9 @@ fn learned_of(
             chosen::answered((meaning, exposure), candidate, &answers, topic, env)
         }
         About::Statistics(exposure) => {
-            statistics::answered(exposure, &mut candidate, &answers, topic, env)
+            statistics::answered(exposure, candidate, &answers, topic, env)
         }
+        About::Values(valued) => values::answered(*valued, &candidate, &answers, topic, env),
         About::Prepare => prepare::answered(candidate, &answers, env),
     }
 }

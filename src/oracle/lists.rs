@@ -82,8 +82,13 @@ pub(super) fn warming_questions(
     });
     match (most, statement.recipe().eligible()) {
         (Some(most), Some(eligible)) => {
-            let question =
-                question::explain_execute(name, text, scan, eligible, Some(most.max(LONG)));
+            let question = question::explain_execute(
+                name,
+                text,
+                scan,
+                eligible,
+                question::Instead::Length(most.max(LONG)),
+            );
             vec![question; WARMING]
         }
         _ => Vec::new(),

@@ -65,6 +65,7 @@ mod statistics;
 mod teach;
 mod topic;
 mod travel;
+mod values;
 mod watch;
 
 #[cfg(test)]

@@ -68,7 +68,8 @@
 //!
 //! - Arguments are only computed with, or compared by `=`, `<>` or `= ANY` with columns of tables.
 //!   Equality is estimated by the column's common values, all others being alike (`var_eq_const`):
-//!   the values that are common are left out ([`Common`](crate::statement::common_values)). A list
+//!   the values that are common are left out ([`Common`](crate::statement::common_values)), unless
+//!   the server has made the same plan for them ([`values`](super::values)). A list
 //!   has as many elements as the server was asked about (`lists`). The
 //!   types are known, no collation of the database finds different strings equal, there are no
 //!   statistics of several columns, and the role may see all there is (facts `c`, `p`, `v`). A cast

@@ -5,6 +5,7 @@ use crate::sql::eligible::Eligible;
 use crate::sql::rewrite;
 use crate::sql::scan::Scan;
 use crate::wire::frontend;
+use std::slice;
 
 /// What precedes a question that takes locks, in the same implicit transaction, which SET LOCAL
 /// does not outlive. Whoever waits for a lock waits for as long as the original would; a question
@@ -141,23 +142,45 @@ pub(super) fn explain(text: &[u8], scan: &Scan) -> Vec<u8> {
     [EXPLAIN, body].concat()
 }
 
-/// Asks for the plan of the prepared statement with the literals of `text`. Its lists are as long
-/// as they are, or all of them as long as `length` says, with elements left out or repeated.
+/// What stands in a question instead of literals of the text at hand.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Instead<'a> {
+    /// Nothing does.
+    Nothing,
+    /// Lists of this length, with elements left out or repeated.
+    Length(usize),
+    /// For the argument at this index this value, as its type writes it.
+    Value(usize, &'a [u8]),
+}
+
+/// Asks for the plan of the prepared statement with the literals of `text`, or others instead.
 pub(super) fn explain_execute(
     name: &[u8],
     text: &[u8],
     scan: &Scan,
     eligible: &Eligible,
-    length: Option<usize>,
+    instead: Instead<'_>,
 ) -> Vec<u8> {
     let mut out = [EXPLAIN, b"EXECUTE ", name].concat();
     let lifted = scan.literals().iter().zip(&eligible.arguments);
     let mut separator = b'(';
-    for (literal, _) in lifted.filter(|(_, argument)| **argument) {
+    let arguments = lifted.filter(|(_, argument)| **argument);
+    for (index, (literal, _)) in arguments.enumerate() {
         out.push(separator);
-        match length {
-            Some(length) if literal.class.is_list() => {
+        match instead {
+            Instead::Length(length) if literal.class.is_list() => {
                 rewrite::execute_list(text, scan, literal, length, &mut out);
+            }
+            Instead::Value(argument, value) if argument == index => {
+                out.push(b'\'');
+                for byte in value {
+                    out.extend_from_slice(if *byte == b'\'' {
+                        b"''"
+                    } else {
+                        slice::from_ref(byte)
+                    });
+                }
+                out.push(b'\'');
             }
             _ => rewrite::execute_argument(text, scan, literal, &mut out),
         }

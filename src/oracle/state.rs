@@ -4,7 +4,7 @@
 //! state also reads their answers; it may know the states that follow it, and this file knows none.
 
 use super::answer::Answer;
-use super::candidate::Candidate;
+use super::candidate::{Candidate, Proven};
 use super::proof::{Meaning, Plan, Visibility};
 use super::settings::Rights;
 use crate::statement::database::{Glance, Made, NamesClaim};
@@ -52,6 +52,8 @@ pub(super) enum About {
     Chosen(Box<Meaning>, Option<Exposure>),
     /// What the theorem of one plan needs.
     Statistics(Exposure),
+    /// Its plans for the common values of an argument.
+    Values(Box<Valued>),
     /// What the rewritten text, which is trusted, is parsed to on this connection.
     Prepare,
 }
@@ -76,6 +78,7 @@ pub(super) struct Questions {
 /// plan stands for the literals' own.
 #[derive(Debug)]
 pub(super) struct Exposure {
+    pub(super) generic: Plan,
     pub(super) visibility: Box<Visibility>,
     pub(super) guards: Vec<Guard>,
     /// What the statement means by any plan, if the server may choose one.
@@ -85,13 +88,23 @@ pub(super) struct Exposure {
 /// A list whose lengths are asked about.
 #[derive(Debug)]
 pub(super) struct Listed {
-    pub(super) generic: Plan,
     /// Which argument it is.
     pub(super) argument: usize,
     /// How long the list at hand is.
     pub(super) seen: usize,
     /// What the theorems need.
     pub(super) exposure: Exposure,
+}
+
+/// A theorem of one plan, but for common values that are asked about.
+#[derive(Debug)]
+pub(super) struct Valued {
+    pub(super) generic: Plan,
+    pub(super) proven: Proven,
+    /// The argument whose values they are, which begin what `proven` has for it.
+    pub(super) argument: usize,
+    /// The values, as their type writes them.
+    pub(super) asked: Vec<Box<[u8]>>,
 }
 
 impl Exposure {

@@ -3,12 +3,11 @@
 
 use super::answer::Answer;
 use super::candidate::{Candidate, Proven};
-use super::state::{About, Exposure, Step};
+use super::state::{About, Exposure, Step, Valued};
 use super::topic::Topic;
-use super::{Env, travel};
+use super::{Env, values};
 use crate::reason::Reason;
 use crate::sql::oid;
-use crate::statement::Terms;
 use crate::statement::common_values::Common;
 
 /// Bytes of common values kept for one statement: those of a column of integers with the most
@@ -30,10 +29,10 @@ pub(super) fn ask(
 }
 
 /// How the columns are estimated is known: the generic plan may stand for the plans of values that
-/// are not common, if this query's are not, about which alone something was proven.
+/// are not common, and of those that get the same.
 pub(super) fn answered(
     exposure: Exposure,
-    candidate: &mut Candidate,
+    mut candidate: Candidate,
     answers: &[Answer],
     topic: &mut Topic,
     env: &mut Env<'_>,
@@ -60,25 +59,24 @@ pub(super) fn answered(
     let (Some(mut common), Some(apart), Some(inline)) = (common, apart, inline) else {
         return candidate.specify(topic, env).map(Step::Teach);
     };
+    // Nothing but its frequency may lead to another plan for a value.
+    let to_ask = values::to_ask(&common, &candidate).filter(|_| apart.is_empty());
     common.extend(inline);
     common.sort_by_key(|common| common.argument);
-    let terms = Terms {
-        common: common.clone().into(),
-        apart: apart.clone().into(),
-        ..Terms::clone(&candidate.terms)
-    };
-    let recipe = candidate.statement.recipe();
-    let dialect = env.standing.dialect;
-    env.lent.scan_again(&topic.text, dialect, recipe)?;
-    let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
-    if !terms.admit(eligible, &topic.text, &env.lent.scan) {
-        return candidate.specify(topic, env).map(Step::Teach);
-    }
     let proven = Proven {
         common,
         apart,
         ages: true,
         ..Proven::with(exposure.guards)
     };
-    travel::trust(candidate, proven, env)
+    let Some((argument, asked)) = to_ask else {
+        return values::conclude(proven, &candidate, topic, env);
+    };
+    let valued = Valued {
+        generic: exposure.generic,
+        proven,
+        argument,
+        asked,
+    };
+    values::ask(valued, candidate, topic, env)
 }

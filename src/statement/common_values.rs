@@ -10,12 +10,15 @@ use crate::sql::value::token;
 use foldhash::quality::RandomState;
 use std::collections::HashSet;
 
-/// The values of one argument that a generic plan may not be used for.
+/// The values of one argument that a generic plan may not be used for, or those alone that it may
+/// be used for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Common {
     /// The argument's index.
     pub argument: usize,
     values: Values,
+    /// It is for these values alone that it may be used.
+    permits: bool,
 }
 
 /// Common values by how equality compares them. The seed of their hashes is secret, because the
@@ -43,7 +46,78 @@ impl Common {
             oid::BPCHAR => Values::Padded(bytes.map(|text| unpadded(text).into()).collect()),
             _ => return None,
         };
-        Some(Self { argument, values })
+        Some(Self {
+            argument,
+            values,
+            permits: false,
+        })
+    }
+
+    /// How many values there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        match &self.values {
+            Values::Integers(numbers) => numbers.len(),
+            Values::Texts(texts) | Values::Padded(texts) => texts.len(),
+        }
+    }
+
+    /// The values as their type writes them.
+    #[must_use]
+    pub fn written(&self) -> Vec<Box<[u8]>> {
+        let written = |number: &i64| number.to_string().into_bytes().into();
+        match &self.values {
+            Values::Integers(numbers) => numbers.iter().map(written).collect(),
+            Values::Texts(texts) | Values::Padded(texts) => texts.iter().cloned().collect(),
+        }
+    }
+
+    /// Whether it is for these values alone that the generic plan may be used.
+    #[must_use]
+    pub const fn permits(&self) -> bool {
+        self.permits
+    }
+
+    /// A value that is none of them, as their type writes it.
+    #[must_use]
+    pub fn other(&self) -> Box<[u8]> {
+        let is_other = |value: &Vec<u8>| !self.has(value);
+        // One of so many is not among them.
+        let mut others = (1..=self.count() + 1).map(|number| number.to_string().into_bytes());
+        others.find(is_other).unwrap_or_default().into()
+    }
+
+    /// Takes these values, some of those written, from among them.
+    pub fn remove<'a>(&mut self, values: impl Iterator<Item = &'a [u8]>) {
+        for value in values {
+            match &mut self.values {
+                Values::Integers(numbers) => {
+                    integer(value).is_some_and(|number| numbers.remove(&number))
+                }
+                Values::Texts(texts) | Values::Padded(texts) => texts.remove(value),
+            };
+        }
+    }
+
+    /// Leaves only these of the values, and has the generic plan used for them and no others.
+    pub fn permit<'a>(&mut self, values: impl Iterator<Item = &'a [u8]>) {
+        let values: HashSet<_> = values.collect();
+        match &mut self.values {
+            Values::Integers(numbers) => {
+                let numbers_in: HashSet<_> = values.into_iter().filter_map(integer).collect();
+                numbers.retain(|number| numbers_in.contains(number));
+            }
+            Values::Texts(texts) | Values::Padded(texts) => {
+                texts.retain(|text| values.contains(&**text));
+            }
+        }
+        self.permits = true;
+    }
+
+    /// Whether the generic plan may be used for all values.
+    #[must_use]
+    pub fn is_void(&self) -> bool {
+        self.count() == 0 && !self.permits
     }
 
     /// The memory that the values take, roughly.
@@ -62,7 +136,8 @@ impl Common {
             }
     }
 
-    /// Whether the literal is a common value. True also if that would take work to find out.
+    /// Whether the generic plan may not be used for the literal. True also if that would take work
+    /// to find out.
     #[must_use]
     pub fn holds(&self, text: &[u8], literal: &Literal) -> bool {
         let token = token(text, literal);
@@ -76,14 +151,24 @@ impl Common {
             }
         };
         match &self.values {
+            Values::Integers(_) if integer(value).is_none() => true,
+            _ => self.has(value) != self.permits,
+        }
+    }
+
+    fn has(&self, value: &[u8]) -> bool {
+        match &self.values {
             Values::Integers(numbers) => {
-                let number = std::str::from_utf8(value).ok().and_then(|v| v.parse().ok());
-                number.is_none_or(|number: i64| numbers.contains(&number))
+                integer(value).is_some_and(|number| numbers.contains(&number))
             }
             Values::Texts(texts) => texts.contains(value),
             Values::Padded(texts) => texts.contains(unpadded(value)),
         }
     }
+}
+
+fn integer(value: &[u8]) -> Option<i64> {
+    std::str::from_utf8(value).ok()?.parse().ok()
 }
 
 fn unpadded(text: &[u8]) -> &[u8] {
@@ -116,6 +201,44 @@ mod tests {
         for token in ["- 8", "'x'", "' 6'", "1.5", "99999999999999999999", "E'6'"] {
             assert!(holds(20, &["5"], token), "{token}");
         }
+    }
+
+    #[test]
+    fn a_value_that_is_taken_out_is_not_common() {
+        for (type_oid, values) in [(23, ["-5", "7"]), (25, ["a ", "b"]), (1042, ["a", "b"])] {
+            let values = values.map(str::to_owned);
+            let mut common = Common::new(0, type_oid, &values).expect("a type that is understood");
+            let mut written = common.written();
+            written.sort();
+            assert_eq!(written.len(), common.count());
+            for (index, value) in written.iter().enumerate() {
+                let (text, literal) = sample(&format!("'{}'", String::from_utf8_lossy(value)));
+                assert!(common.holds(text.as_bytes(), &literal));
+                assert_ne!(common.other(), *value);
+                common.remove([&**value].into_iter());
+                assert!(!common.holds(text.as_bytes(), &literal));
+                assert_eq!(common.count(), 1 - index);
+            }
+            assert!(common.is_void());
+        }
+    }
+
+    #[test]
+    fn what_permits_some_values_permits_no_others() {
+        let values = ["1", "2", "5"].map(str::to_owned);
+        let mut common = Common::new(0, 23, &values).expect("a type that is understood");
+        assert_eq!(*common.other(), *b"3");
+        common.permit([&b"5"[..], b"2"].into_iter());
+        for (token, held) in [("5", false), ("'02'", false), ("1", true), ("7", true)] {
+            let (text, literal) = sample(token);
+            assert_eq!(common.holds(text.as_bytes(), &literal), held, "{token}");
+        }
+        for token in ["'x'", "E'5'", "$$5$$"] {
+            let (text, literal) = sample(token);
+            assert!(common.holds(text.as_bytes(), &literal), "{token}");
+        }
+        common.permit(std::iter::empty());
+        assert!(common.count() == 0 && !common.is_void());
     }
 
     #[test]

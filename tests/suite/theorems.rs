@@ -674,3 +674,36 @@ fn a_join_with_literals_in_the_text_is_planned_once() {
     assert_eq!(summary.count(Counter::StatementsRenewed), 0, "{summary}");
     assert!(summary.count(Counter::Converted) > 100, "{summary}");
 }
+
+/// Nearly all values of a column of a few kinds are common ones. Those that get the plan of the
+/// others are planned once; the one that fills a tenth of the table, and the rare one, are not.
+#[test]
+fn common_values_with_the_plan_of_others_are_planned_once() {
+    let tables = "CREATE TABLE t (id int, kind text, shop int, pad text); \
+        INSERT INTO t SELECT g, CASE WHEN g % 10 = 0 THEN 'it''s' WHEN g % 5000 = 1 THEN 'rare' \
+        ELSE 'k' || g % 17 END, g * 7919 % 100000, repeat('x', 50) \
+        FROM generate_series(1, 40000) g ORDER BY g * 7919 % 40009; \
+        CREATE INDEX ON t (kind); CREATE TABLE u (kind text, id int); \
+        INSERT INTO u SELECT 'k' || g % 17, g FROM generate_series(1, 200) g; ANALYZE t, u";
+    let few = [("prepare_threshold", "3"), ("trials", "off")];
+    let summary = same_under(&few, tables, |client, _, round| {
+        for k in 0..5 {
+            let usual = format!("k{}", (round * 5 + k) % 17);
+            let kind = match round % 11 {
+                7 => "it''s",
+                8 => "rare",
+                9 => "none",
+                _ => &usual,
+            };
+            client.query(&format!("SELECT id FROM t WHERE kind = '{kind}' LIMIT 30"));
+            client.query(&format!(
+                "SELECT id, shop FROM t WHERE kind = '{kind}' AND shop < 9000"
+            ));
+            client.query(&format!(
+                "SELECT u.id, t.id FROM u JOIN t ON t.id = u.id WHERE u.kind = '{kind}'"
+            ));
+        }
+    });
+    let renewed = summary.count(Counter::StatementsRenewed);
+    assert!(renewed * 3 < summary.count(Counter::Converted), "{summary}");
+}
