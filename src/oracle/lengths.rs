@@ -8,7 +8,7 @@
 
 use super::answer::Answer;
 use super::candidate::Candidate;
-use super::proof::{self, Hidden, Plan};
+use super::proof;
 use super::state::{About, Exposure, Listed, Step};
 use super::topic::Topic;
 use super::{Env, chosen, keys, lists, question};
@@ -81,11 +81,7 @@ pub(super) fn answered(
         mut exposure,
     } = listed;
     let types = &candidate.terms.types;
-    let is_alike = |answer: &Answer| {
-        let plan = Plan::read(answer).ok().filter(|_| answer.is_good());
-        let none = Hidden::default();
-        plan.is_some_and(|plan| proof::same_plan(&plan, &exposure.generic, types, &none).is_some())
-    };
+    let is_alike = |answer: &Answer| proof::is_alike(answer, &exposure.generic, types);
     let asked = lengths(seen).zip(answers);
     let admitted = asked.take_while(|(_, answer)| is_alike(answer)).last();
     match admitted {

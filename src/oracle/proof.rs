@@ -112,12 +112,22 @@ pub(super) use statistics::questions;
 pub(super) use tree::Plan;
 pub(super) use visibility::Visibility;
 
+use super::answer::Answer;
 use crate::sql::eligible::Eligible;
 use crate::sql::oid;
 use crate::statement::guard::{Check, Guard};
 use crate::statement::{Statement, StoredIn};
 use align::align;
 use constant::{Constant, Types};
+
+/// Whether the answer is a plan that `generic` is with parameters of these types in place of
+/// constants, of which nothing is hidden.
+#[must_use]
+pub(super) fn is_alike(answer: &Answer, generic: &Plan, types: &[u32]) -> bool {
+    let plan = Plan::read(answer).ok().filter(|_| answer.is_good());
+    let none = Hidden::default();
+    plan.is_some_and(|plan| same_plan(&plan, generic, types, &none).is_some())
+}
 
 /// Whether `generic` is `original` with parameters of these types in place of constants: the guards
 /// under which it behaves alike, or `None`.

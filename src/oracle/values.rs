@@ -11,7 +11,7 @@
 use super::Env;
 use super::answer::Answer;
 use super::candidate::{Candidate, Proven};
-use super::proof::{self, Hidden, Plan};
+use super::proof;
 use super::question::{self, Instead};
 use super::state::{About, Step, Valued};
 use super::topic::Topic;
@@ -73,11 +73,7 @@ pub(super) fn answered(
         asked,
     } = valued;
     let types = &candidate.terms.types;
-    let is_alike = |answer: &Answer| {
-        let plan = Plan::read(answer).ok().filter(|_| answer.is_good());
-        let none = Hidden::default();
-        plan.is_some_and(|plan| proof::same_plan(&plan, &generic, types, &none).is_some())
-    };
+    let is_alike = |answer: &Answer| proof::is_alike(answer, &generic, types);
     let mut found = asked.iter().zip(answers.iter().map(is_alike));
     let is_usual = found.next().is_some_and(|(_, is_alike)| is_alike);
     let alike = found.filter(|(_, is_alike)| *is_alike);
