@@ -79,7 +79,8 @@
 //!   `on`, the table does not inherit, nothing is appended, and no column is compared twice.
 //! - Where tables are joined, no two columns are compared with equal values, which would make the
 //!   columns equal for the planner ([`apart`](crate::statement::apart)). A literal that stays in
-//!   the text is no such value, or is one as it stands (`inline`), and then it is left out, too.
+//!   the text is no such value, or is one as it stands (`inline`), and then it is left out, too;
+//!   and columns are equal to nothing in the plan but to these and to arguments.
 //! - What is not shown of an argument (LIMIT, a function's rows) is weighed, and so is whatever
 //!   else is done with it: no theorem.
 //! - It holds for the present size of the tables, which changes without notice (`growth`): what is

@@ -616,7 +616,8 @@ fn tables_are_joined_in_another_order_where_two_literals_are_equal() {
     });
 }
 
-/// What stays in the text may equal a value, too, whether it is written or computed.
+/// What stays in the text may equal a value, too, whether it is written or computed, and so may
+/// what a function says that the planner reads.
 #[test]
 fn tables_are_joined_in_another_order_where_a_value_equals_what_stays_in_the_text() {
     let tables = "CREATE TABLE a (id serial, a int, x int); \
@@ -625,6 +626,7 @@ fn tables_are_joined_in_another_order_where_a_value_equals_what_stays_in_the_tex
         INSERT INTO b (b, x) SELECT g, g % 50 FROM generate_series(1, 4000) g; \
         INSERT INTO c (x) SELECT g % 50 FROM generate_series(1, 20) g; CREATE INDEX ON c (x); \
         CREATE INDEX ON a (a); CREATE INDEX ON b (x); ANALYZE a, b, c; \
+        CREATE FUNCTION seven(int) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT $1 = 7'; \
         INSERT INTO a (a, x) SELECT g % 20, g % 50 FROM generate_series(1, 400) g; \
         INSERT INTO b (b, x) SELECT g % 20, g % 50 FROM generate_series(1, 400) g";
     same_under(&[("prepare_threshold", "3")], tables, |client, _, round| {
@@ -635,10 +637,18 @@ fn tables_are_joined_in_another_order_where_a_value_equals_what_stays_in_the_tex
             other.collect()
         };
         for a in values {
-            for b in ["7", "3 + 4", "length('abcdefg')"] {
+            let nulls = format!("b.b = num_nulls({})", ["NULL"; 7].join(", "));
+            let equal = [
+                "b.b = 7",
+                "b.b = 3 + 4",
+                "b.b = length('abcdefg')",
+                &nulls,
+                "seven(b.b)",
+            ];
+            for equal in equal {
                 client.query(&format!(
                     "SELECT a.id, b.id, c.id FROM a, c, b WHERE a.x < c.x AND b.x > c.x \
-                     AND a.a = {a} AND b.b = {b} LIMIT 9000"
+                     AND a.a = {a} AND {equal} LIMIT 9000"
                 ));
             }
         }

@@ -56,7 +56,7 @@ pub(super) struct Constant {
     /// It is made of something like that.
     was_wide: bool,
     /// It is NULL if these two arguments are equal, else the first of them.
-    null_if: Option<[usize; 2]>,
+    null_if: Option<[u16; 2]>,
     /// Something is done with the parameters that may fail.
     may_fail: bool,
     /// Something is done with the parameters that makes other values of them.
@@ -79,8 +79,8 @@ pub(super) struct Constant {
     wrapped: bool,
     /// It is an array that is written element by element.
     has_elements: bool,
-    /// It is a string without a backslash.
-    unescaped: bool,
+    /// What EXPLAIN writes for it but for its type, if it is one literal.
+    written_so: Option<Box<str>>,
 }
 
 impl Constant {
@@ -108,7 +108,7 @@ impl Constant {
             parts_plain: true,
             wrapped: false,
             has_elements: false,
-            unescaped: false,
+            written_so: None,
         }
     }
 
@@ -116,14 +116,24 @@ impl Constant {
     /// `simple_quote_literal`).
     pub(super) fn string(quoted: &str) -> Self {
         Self {
-            unescaped: !quoted.contains('\\'),
+            written_so: Some(quoted.into()),
             ..Self::literal()
         }
     }
 
     /// Whether it is a pattern for LIKE that cannot end in its escape character.
-    pub(super) const fn is_unescaped(&self) -> bool {
-        self.unescaped
+    pub(super) fn is_unescaped(&self) -> bool {
+        let pattern = self.written_so.as_deref().unwrap_or_default();
+        pattern.starts_with('\'') && !pattern.contains('\\')
+    }
+
+    /// What EXPLAIN writes for a literal but for its type; `None` if it depends on a parameter, or
+    /// is computed while the plan is run. Empty if it is made of several.
+    pub(super) fn literally(&self) -> Option<&str> {
+        // What begins with a dollar sign is a parameter of the executor's own.
+        let written = self.written_so.as_deref().unwrap_or_default();
+        let is_own = written.starts_with('$');
+        (self.plain && self.parameters.is_empty() && !is_own).then_some(written)
     }
 
     /// What depends on the moment, like `CURRENT_DATE`.
@@ -166,6 +176,7 @@ impl Constant {
         Self {
             parameters: parameter.into_iter().collect(),
             number: token.parse().ok(),
+            written_so: Some(token.into()),
             shown: shown.to_owned(),
             ..Self::literal()
         }

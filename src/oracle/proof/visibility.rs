@@ -57,6 +57,8 @@ pub(in crate::oracle) struct Visibility {
     /// The literals in the text that a column may be equal to; `None` if the planner may compute
     /// such values of them.
     inline: Option<Vec<Kept>>,
+    /// What columns are equal to in the plan, as EXPLAIN writes it.
+    equals: Vec<String>,
     /// That a table has grown could show otherwise than by the order of the rows.
     shows_growth: bool,
 }
@@ -113,6 +115,7 @@ impl Visibility {
             weighed: aligned.visible.contains(&false),
             is_ordered_by_estimate: nodes.iter().any(orders_by_estimate),
             joins: nodes.iter().any(|node| joins(&node)),
+            equals: inline::equals(nodes),
             inline: (!eligible.arguments.contains(&false)).then(Vec::new),
             appends: nodes.iter().any(|node| node.kind.contains("Append")),
             shows_growth: growth::could_show(nodes),
@@ -336,13 +339,13 @@ impl Visibility {
         let mut apart: Vec<usize> = uses.iter().map(|used| used.argument).collect();
         apart.sort_unstable();
         apart.dedup();
-        let is_alone = apart.len() < 2 && !self.has_inline();
+        let is_alone = apart.len() < 2 && !self.has_inline() && self.equals.is_empty();
         if !self.joins || apart.is_empty() || is_alone {
             return Some(Vec::new());
         }
         let can_tell = |argument: &usize| kinds.get(*argument).copied().is_some_and(can_tell);
         let is_given = uses.iter().all(|used| used.as_given);
-        let is_known = is_given && self.inline.is_some();
+        let is_known = is_given && self.inline.is_some() && self.knows_equals();
         let is_clear = is_known && apart.len() <= MAX_APART && apart.iter().all(can_tell);
         is_clear.then_some(apart)
     }

@@ -236,6 +236,9 @@ fn where_tables_are_joined_equal_values_are_told_apart() {
     };
     let apart = |plan: &str| exposure(plan, &judged(&["t", "u"], 0)).apart(&[oid::INT4; 3]);
     assert_eq!(apart(&two("")), Some(vec![0, 1]));
+    // What is no literal of the text: a function that was read, or a policy.
+    assert_eq!(apart(&two("\n    Filter: (u.kind = 3)")), None);
+    assert_eq!(apart(&two("\n    Filter: (u.kind > 3)")), Some(vec![0, 1]));
     let one = "Index Scan using k on public.t\n  Output: t.b\n  \
                Index Cond: ((t.a = $1) AND (t.id = $2))";
     assert_eq!(apart(one), Some(vec![]));

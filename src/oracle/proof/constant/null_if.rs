@@ -17,7 +17,8 @@ impl Constant {
         let is_text = |part: &Self| part.kind(types) == Some(oid::TEXT);
         let are_texts = parts.len() == 2 && parts.iter().all(is_text);
         let given = |part: &Self| match part.parameters[..] {
-            [argument] if part.is_bare() => Some(argument),
+            // Bind counts its parameters in 16 bits.
+            [argument] if part.is_bare() => u16::try_from(argument).ok(),
             _ => None,
         };
         let pair = match &parts[..] {
@@ -55,7 +56,10 @@ impl Constant {
             "bigint" => (Check::WholeOrEmpty(i64::MAX.unsigned_abs()), oid::INT8),
             _ => return false,
         };
-        let guard = |argument, check| Guard { argument, check };
+        let guard = |argument: u16, check| Guard {
+            argument: argument.into(),
+            check,
+        };
         self.guards.push(guard(value, check));
         self.guards.push(guard(empty, Check::Empty));
         self.kind = Some(kind);

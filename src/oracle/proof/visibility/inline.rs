@@ -1,5 +1,8 @@
 //! Literals that stay in the text of a statement.
 
+use super::super::align::Node;
+use super::super::plan;
+use super::super::tokens::Token;
 use super::Visibility;
 use crate::sql::around;
 use crate::sql::eligible::Eligible;
@@ -87,6 +90,14 @@ impl Visibility {
         self.inline.as_ref().is_none_or(|kept| !kept.is_empty())
     }
 
+    /// Whether all that columns are equal to in the plan are literals of the text, as they stand.
+    /// There are others: `true::int`, and what functions and policies say that the planner reads.
+    pub(super) fn knows_equals(&self) -> bool {
+        let kept = self.inline.as_deref().unwrap_or_default();
+        let mut equals = self.equals.iter();
+        equals.all(|equal| kept.iter().any(|kept| kept.is_written(equal)))
+    }
+
     /// The values in the text that these arguments, of these types, may not be equal to, because
     /// the planner would take the columns of both for equal; `None` if that cannot be told.
     pub(in crate::oracle) fn inline_values(
@@ -110,6 +121,16 @@ impl Visibility {
 }
 
 impl Kept {
+    /// Whether this is what EXPLAIN writes for it.
+    fn is_written(&self, literal: &str) -> bool {
+        let quoted = literal
+            .strip_prefix('\'')
+            .and_then(|rest| rest.strip_suffix('\''));
+        let value = quoted.map_or_else(|| literal.to_owned(), |inner| inner.replace("''", "'"));
+        let number = |value: &str| value.parse::<i64>().ok();
+        self.value == value || number(&self.value).is_some_and(|n| number(&value) == Some(n))
+    }
+
     /// The value as this type writes it, if it may be one of this type at all; `None` if that
     /// cannot be told. A number in the text is never a string, and one with a fraction no integer.
     fn as_of(&self, kind: u32) -> Option<Option<String>> {
@@ -137,6 +158,19 @@ impl Kept {
             _ => None,
         }
     }
+}
+
+/// What something is equal to in these nodes' conditions, or not equal.
+pub(super) fn equals(nodes: &[Node<'_>]) -> Vec<String> {
+    let conditions = nodes.iter().flat_map(|node| &node.expressions);
+    let conditions = conditions.filter(|condition| plan::is_condition(condition.label));
+    let pairs = conditions.flat_map(|condition| condition.tokens.windows(2));
+    let constants = pairs.filter_map(|pair| match pair {
+        [Token::Operator("=" | "<>"), Token::Constant(constant)]
+        | [Token::Constant(constant), Token::Operator("=" | "<>")] => constant.literally(),
+        _ => None,
+    });
+    constants.map(str::to_owned).collect()
 }
 
 fn kept(text: &[u8], literal: &Literal) -> Option<Kept> {
