@@ -29,8 +29,14 @@ fn what_they_say_is_an_argument() {
                 "SELECT count(*) FROM days WHERE z BETWEEN timestamp with time zone \
                  '2026-01-{day} 03:00+02' AND timestamptz '2026-02-{day}'"
             ),
-            format!("SELECT d - interval '{round} days' AS a, i = INTERVAL '{day} h' FROM days"),
-            format!("SELECT date '2026-01-{day}', interval '{round} h', time'10:{day}' FROM days"),
+            format!(
+                "SELECT d - interval '{round} days' AS a, i = INTERVAL '{day} h' \
+                 FROM days ORDER BY id"
+            ),
+            format!(
+                "SELECT date '2026-01-{day}', interval '{round} h', time'10:{day}' \
+                 FROM days ORDER BY id"
+            ),
             format!(
                 "SELECT id FROM days WHERE j @> jsonb '{{\"n\": {}}}' ORDER BY 1",
                 round % 9
