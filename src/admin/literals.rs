@@ -95,14 +95,14 @@ mod tests {
     #[test]
     fn each_literal_is_told_with_its_place() {
         let text =
-            "SELECT b FROM t WHERE bits = B'1010' AND id = 5 AND a = \n date 'x' ORDER BY c + 7";
+            "SELECT b FROM t WHERE bits = B'1010' AND id = 5 AND a = \n char 'x' ORDER BY c + 7";
         let mut shape = sample::met(text);
         let told = literals(&shape, true);
         let expected = [
             "1, at \"...T b FROM t WHERE bits = B'1010' AND id = ?\": becomes $1",
-            "2, at \"...E bits = B'1010' AND id = ? AND a = date ?\": stays in the text: \
+            "2, at \"...E bits = B'1010' AND id = ? AND a = char ?\": stays in the text: \
              the name of its type stands before it",
-            "3, at \"...' AND id = ? AND a = date ? ORDER BY c + ?\": stays in the text: \
+            "3, at \"...' AND id = ? AND a = char ? ORDER BY c + ?\": stays in the text: \
              ORDER BY, GROUP BY or DISTINCT reads it, or compares it with what it reads",
         ];
         assert_eq!(told, expected);
@@ -116,7 +116,7 @@ mod tests {
         let blame = blamed(&shape, false).unwrap();
         assert_eq!(
             blame,
-            "literal 2, at \"...t WHERE bits = ? AND id = ? AND a = date ?\""
+            "literal 2, at \"...t WHERE bits = ? AND id = ? AND a = char ?\""
         );
         (shape.blame, shape.is_full) = (Blame::default(), true);
         shape.literals[2].varied = true;
