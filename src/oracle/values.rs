@@ -25,11 +25,12 @@ use crate::statement::common_values::Common;
 const MOST: usize = 24;
 
 /// The argument whose common values are worth asking about, and these behind one that is not
-/// common: they are all there are, few, of no list, and can be written without escapes.
+/// common: they are all there are, few, beside no list, and can be written without escapes.
 pub(super) fn to_ask(common: &[Common], candidate: &Candidate) -> Option<(usize, Vec<Box<[u8]>>)> {
     let [only] = common else { return None };
-    let lists = candidate.statement.recipe().list_arguments();
-    let is_asked = (1..=MOST).contains(&only.count()) && !lists.contains(&only.argument);
+    // Of a list the length matters, too, and each with each value would have to be asked about.
+    let has_lists = !candidate.statement.recipe().list_arguments().is_empty();
+    let is_asked = (1..=MOST).contains(&only.count()) && !has_lists;
     let values = only.written();
     let is_plain = !values.iter().any(|value| value.contains(&b'\\'));
     // What is asked about first is a value that is not common.

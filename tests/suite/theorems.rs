@@ -717,3 +717,32 @@ fn common_values_with_the_plan_of_others_are_planned_once() {
     let renewed = summary.count(Counter::StatementsRenewed);
     assert!(renewed * 3 < summary.count(Counter::Converted), "{summary}");
 }
+
+/// A value and the length of a list may each leave the plan as it is, and both together not.
+#[test]
+fn a_common_value_beside_a_list_is_planned_for_both() {
+    let tables = "CREATE TABLE a (id int, x int, y int, pad text); \
+        INSERT INTO a SELECT i, CASE WHEN i % 1000 < 700 THEN 0 WHEN i % 1000 < 890 THEN 1 \
+        WHEN i % 1000 < 950 THEN 2 ELSE 3 END, (i * 7919) % 200, repeat('x', 400) \
+        FROM generate_series(1, 20000) i ORDER BY md5(i::text); CREATE INDEX ON a (x); \
+        CREATE INDEX ON a (y); ALTER TABLE a ALTER y SET STATISTICS 0; ANALYZE a";
+    same_under(&[("trials", "off")], tables, |client, other, round| {
+        if round == 0 {
+            for session in [&mut *client, &mut *other] {
+                session.query("SET enable_bitmapscan = off; SET enable_seqscan = off");
+                session.query("SET random_page_cost = 1.1");
+            }
+            for _ in 0..8 {
+                client.query("SELECT id, x, y FROM a WHERE x = 0 AND y IN (3, 4)");
+            }
+        }
+        for length in [2, 3, 5, 8, 12, 16] {
+            let list: Vec<_> = (0..length).map(|k| (20 + 7 * k).to_string()).collect();
+            let list = list.join(", ");
+            for x in [0, 1, 2, 3, 9] {
+                let text = format!("SELECT id, x, y FROM a WHERE x = {x} AND y IN ({list})");
+                other.query(&text);
+            }
+        }
+    });
+}
