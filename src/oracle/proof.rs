@@ -76,7 +76,8 @@
 //!   to text is none if the column is text or varchar. The names are the tables' (facts `n`).
 //! - No index could be searched for it whose cost looks at the value: all are btree or hash. No
 //!   partial index is about the column. No constraint is looked at: `constraint_exclusion` is not
-//!   `on`, the table does not inherit, nothing is appended, and no column is compared twice.
+//!   `on`, the table neither inherits nor has had children, nothing is appended, and no column is
+//!   compared twice.
 //! - Where tables are joined, no two columns are compared with equal values, which would make the
 //!   columns equal for the planner ([`apart`](crate::statement::apart)). A literal that stays in
 //!   the text is no such value, or is one as it stands (`inline`), and then it is left out, too;

@@ -320,9 +320,8 @@ pub(super) fn statistics_query(of: &Subject<'_>) -> String {
          FROM pg_catalog.pg_class t WHERE t.oid OPERATOR(pg_catalog.=) ANY ({oids}) \
          AND t.relkind OPERATOR(pg_catalog.=) ANY ('{{r,m}}'::pg_catalog.\"char\"[]) \
          AND pg_catalog.current_setting('constraint_exclusion') OPERATOR(pg_catalog.<>) 'on' \
-         AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h \
-         WHERE h.inhrelid OPERATOR(pg_catalog.=) t.oid \
-         OR h.inhparent OPERATOR(pg_catalog.=) t.oid) \
+         AND NOT t.relhassubclass AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h \
+         WHERE h.inhrelid OPERATOR(pg_catalog.=) t.oid) \
          AND NOT EXISTS (SELECT FROM pg_catalog.pg_statistic_ext e \
          WHERE e.stxrelid OPERATOR(pg_catalog.=) t.oid \
          AND 'm'::pg_catalog.\"char\" OPERATOR(pg_catalog.=) ANY (e.stxkind))",
