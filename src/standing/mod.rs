@@ -55,7 +55,7 @@ use crate::statement::context::{Interned, Origin};
 use crate::statement::database::Database;
 use crate::statement::mirror::{Capacity, Mirror, Tag};
 use crate::statement::names::Names;
-use crate::statement::{Context, Millis};
+use crate::statement::{Context, Micros, Millis};
 use crate::wire::backend::Status;
 use course::Course;
 use reports::Reports;
@@ -209,6 +209,8 @@ pub struct Standing {
     pub process: Option<u32>,
     /// Microseconds of what was passed through that its database has not been told of.
     served: u64,
+    /// When the last of that was answered.
+    served_at: Micros,
     /// The same of what executions have saved.
     saved: u64,
     /// How it logged in.
@@ -307,6 +309,7 @@ impl Standing {
             misses: 0,
             process: None,
             served: 0,
+            served_at: Micros::default(),
             saved: 0,
             origin: Arc::new(origin),
             is_otherwise: false,

@@ -121,7 +121,7 @@ impl Hop<'_> {
         self.client.counts.micros += micros;
         self.lent.counters().took(route, micros);
         if matches!(route, TimedRoute::Passed) {
-            self.upstream.standing.has_served(micros);
+            self.upstream.standing.has_served(micros, self.clock);
         }
         self.lent.is_slow(micros).then_some(micros)
     }

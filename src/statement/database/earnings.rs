@@ -12,7 +12,8 @@
 //! for, 0.8 to 0.9 s.
 
 use super::Database;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use crate::statement::Micros;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 /// Microseconds that are there from the beginning, for some lessons and what follows a change or
 /// two. The first look and the first question for the names, without which nothing is ever saved,
@@ -37,6 +38,10 @@ const LOGIN: i64 = 3_000;
 pub(super) struct Earnings {
     /// What is left, in microseconds. It is less than nothing after a question that took longer.
     left: AtomicI64,
+    /// Until when the time of what is passed through was counted, in microseconds. What is answered
+    /// in several sessions at once counts once: the longer each of them waits for a processor, the
+    /// less the server can spare.
+    served_until: AtomicU64,
     /// The names have been asked for.
     has_names: AtomicBool,
 }
@@ -45,6 +50,7 @@ impl Default for Earnings {
     fn default() -> Self {
         Self {
             left: AtomicI64::new(AT_FIRST),
+            served_until: AtomicU64::new(0),
             has_names: AtomicBool::new(false),
         }
     }
@@ -65,9 +71,13 @@ impl Earnings {
 }
 
 impl Database {
-    /// Queries were passed through, and answered in so many microseconds.
-    pub fn has_served(&self, micros: u64) {
-        let micros = i64::try_from(micros).unwrap_or(MOST);
+    /// Queries were passed through, and answered in so many microseconds, the last at this time.
+    pub fn has_served(&self, micros: u64, at: Micros) {
+        let until = self
+            .earnings
+            .served_until
+            .fetch_max(at.0, Ordering::Relaxed);
+        let micros = i64::try_from(micros.min(at.since(Micros(until)))).unwrap_or(MOST);
         self.earnings.add(micros / OF_PASSED);
     }
 
@@ -126,9 +136,9 @@ mod tests {
         database.pays(20);
         assert!(!database.affords());
         // 19 ms are owed.
-        (0..1_899).for_each(|_| database.has_served(500));
+        (1..1_900).for_each(|k| database.has_served(500, Micros(k * 500)));
         assert!(!database.affords());
-        (0..2).for_each(|_| database.has_served(500));
+        (1_900..1_902).for_each(|k| database.has_served(500, Micros(k * 500)));
         assert!(database.affords());
         database.pays(1);
         database.has_saved(1_000);
@@ -173,10 +183,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_passed_in_several_sessions_at_once_counts_once() {
+        let database = Database::default();
+        database.pays(150);
+        for k in 1..=8 {
+            database.has_served(10_000, Micros(10_000 + k));
+        }
+        database.pays(1);
+        assert!(!database.affords(), "0.2 ms of 1 ms");
+        database.has_served(50_000, Micros(60_100));
+        assert!(database.affords());
+    }
+
+    #[test]
     fn little_is_saved_up() {
         let database = Database::default();
         database.pays(151);
-        (0..10_000).for_each(|_| database.has_served(10_000));
+        (0..10_000).for_each(|k| database.has_served(10_000, Micros(k * 10_000)));
         database.pays(999);
         assert!(database.affords());
         database.pays(1);
