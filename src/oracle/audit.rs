@@ -2,6 +2,7 @@
 
 use super::answer::Answer;
 use super::proof::{Hidden, Plan};
+use super::question::Instead;
 use super::state::{State, Step};
 use super::{Env, explain, lists, proof, question};
 use crate::metrics::Counter;
@@ -23,13 +24,8 @@ pub(super) fn ask(
     let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
     env.lent.scan_again(text, env.standing.dialect, recipe)?;
     let scan = &env.lent.scan;
-    let execute = question::explain_execute(
-        name.as_bytes(),
-        text,
-        scan,
-        eligible,
-        question::Instead::Nothing,
-    );
+    let execute =
+        question::explain_execute(name.as_bytes(), text, scan, eligible, Instead::Nothing);
     env.asks.careful(&question::explain(text, scan));
     env.asks.careful(&question::explain_generic(&execute));
     Ok(Step::Ask(State::Audit(Arc::clone(statement))))

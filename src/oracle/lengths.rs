@@ -9,6 +9,7 @@
 use super::answer::Answer;
 use super::candidate::Candidate;
 use super::proof;
+use super::question::Instead;
 use super::state::{About, Exposure, Listed, Step};
 use super::topic::Topic;
 use super::{Env, chosen, keys, lists, question};
@@ -49,13 +50,8 @@ pub(super) fn ask(
         return chosen::ask_without_theorem(exposure.meaning, candidate, topic, env);
     }
     for length in lengths(seen).chain(LONG) {
-        let question = question::explain_execute(
-            name,
-            &topic.text,
-            scan,
-            eligible,
-            question::Instead::Length(length),
-        );
+        let question =
+            question::explain_execute(name, &topic.text, scan, eligible, Instead::Length(length));
         env.asks.careful(&question::explain_custom(&question));
     }
     let listed = Listed {

@@ -19,7 +19,7 @@
 
 use super::answer::Answer;
 use super::proof::Visibility;
-use super::question;
+use super::question::{self, Instead};
 use crate::sql::eligible::Eligible;
 use crate::sql::oid;
 use crate::sql::scan::{Class, Scan};
@@ -87,7 +87,7 @@ pub(super) fn warming_questions(
                 text,
                 scan,
                 eligible,
-                question::Instead::Length(most.max(LONG)),
+                Instead::Length(most.max(LONG)),
             );
             vec![question; WARMING]
         }

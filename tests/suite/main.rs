@@ -57,6 +57,7 @@ mod pooling;
 mod moments;
 // Statements whose plans look alike for some values and are not for others.
 mod theorems;
+// Literals with the name of their type before them.
 mod typed;
 // What the server's choice of plans may change, and what it may not.
 mod chosen;

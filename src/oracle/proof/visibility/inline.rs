@@ -1,4 +1,8 @@
-//! Literals that stay in the text of a statement.
+//! Literals that stay in the text of a statement, and what else columns are equal to in its plan.
+//!
+//! Premise: what the planner takes a column for equal to is shown in a condition of the plan, or is
+//! a literal of the text. A constant that is neither, because a partial index implies the condition
+//! that has it, is not seen: `b.y = true::int` where an index is `WHERE y = 1`.
 
 use super::super::align::Node;
 use super::super::plan;
@@ -138,7 +142,8 @@ impl Kept {
         let value = self.value.trim_ascii();
         match kind {
             oid::INT2 | oid::INT4 | oid::INT8 => {
-                let begins_number = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'+' | b'-');
+                // What begins with a letter is none; all else may be, behind any white space.
+                let begins_number = |byte: u8| !byte.is_ascii_alphabetic();
                 let may_be = match is_text {
                     true => value.bytes().next().is_some_and(begins_number),
                     false => self.class != Class::Numeric,

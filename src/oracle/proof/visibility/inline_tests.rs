@@ -93,6 +93,7 @@ fn a_value_is_read_as_the_argument_that_it_may_be() {
         ("'05'", oid::INT4, known("5")),
         ("' 5 '", oid::INT2, known("5")),
         ("'5x'", oid::INT2, None),
+        ("'\u{b}5'", oid::INT4, None),
         ("1.5", oid::INT4, Some(None)),
         ("'open'", oid::INT4, Some(None)),
         ("'a''b '", oid::TEXT, known("a'b ")),
