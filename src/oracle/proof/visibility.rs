@@ -321,7 +321,7 @@ impl Visibility {
         let has_uses = self.uses().next().is_some();
         if !facts.contains(&Fact::Unserializable)
             || !self.is_built_in(&facts)
-            || has_uses && !self.is_named(&facts)
+            || has_uses && !(self.is_named(&facts) && self.shows_equals(&facts))
         {
             return None;
         }

@@ -346,3 +346,17 @@ fn the_executors_parameters_are_nobodys_arguments() {
     assert_eq!(align("7", "$2"), Some(vec![false, true]));
     assert_eq!(align("(7 + $1)", "($2 + $1)"), None);
 }
+
+#[test]
+fn a_partial_index_may_hide_what_a_joined_column_is_equal_to() {
+    let join = "Nested Loop\n  Output: t.b\n  -> Index Scan using k on public.t\n    \
+        Output: t.b\n    Index Cond: (t.a = $1)\n  -> Index Scan using uk on public.u\n    \
+        Output: u.t\n    Index Cond: (u.id = t.id)";
+    let common = |predicate: &str| {
+        let partial = [["p", "1", predicate, ""]];
+        let facts = answer(&[&CATALOG[..], &partial].concat());
+        exposure(join, &judged(&["t", "u"], 0)).common(&facts)
+    };
+    assert_eq!(common("(t IS NULL)"), Some(vec![]));
+    assert_eq!(common("(t = 1)"), None);
+}

@@ -1,11 +1,12 @@
 //! Literals that stay in the text of a statement, and what else columns are equal to in its plan.
 //!
 //! Premise: what the planner takes a column for equal to is shown in a condition of the plan, or is
-//! a literal of the text. A constant that is neither, because a partial index implies the condition
-//! that has it, is not seen: `b.y = true::int` where an index is `WHERE y = 1`.
+//! a literal of the text. A condition that a partial index implies is not shown, so no table that
+//! is joined has one of an equality ([`Visibility::shows_equals`]).
 
 use super::super::align::Node;
 use super::super::plan;
+use super::super::statistics::Fact;
 use super::super::tokens::Token;
 use super::Visibility;
 use crate::sql::around;
@@ -100,6 +101,15 @@ impl Visibility {
         let kept = self.inline.as_deref().unwrap_or_default();
         let mut equals = self.equals.iter();
         equals.all(|equal| kept.iter().any(|kept| kept.is_written(equal)))
+    }
+
+    /// Whether no table that is joined has an index that may imply what a column is equal to.
+    pub(super) fn shows_equals(&self, facts: &[Fact<'_>]) -> bool {
+        let hides = |fact: &Fact<'_>| match fact {
+            Fact::Plain { partial, .. } => partial.contains(" = "),
+            _ => false,
+        };
+        !self.joins || !facts.iter().any(hides)
     }
 
     /// The values in the text that these arguments, of these types, may not be equal to, because
