@@ -22,7 +22,11 @@ struct Line {
 
 /// The outcome, and what was printed.
 fn bench(arguments: &[&str]) -> (anyhow::Result<()>, String) {
-    let proxy = env!("CARGO_BIN_EXE_pgautoprep");
+    bench_of(env!("CARGO_BIN_EXE_pgautoprep"), arguments)
+}
+
+/// The same with `proxy` for the proxy's program.
+fn bench_of(proxy: &str, arguments: &[&str]) -> (anyhow::Result<()>, String) {
     let short = [
         "bench",
         "--rounds",
@@ -318,6 +322,70 @@ fn the_habits_are_answered_rightly() {
     );
     let proxies = out.lines().filter(|line| line.starts_with("  proxy "));
     assert_eq!(proxies.count(), 24, "{out}");
+}
+
+/// What a proxy has counted, from the summary that it prints at its end.
+fn counted(summary: &str, label: &str) -> u64 {
+    let row = |line: &&str| line.trim_start().starts_with(label);
+    let line = summary.lines().find(row).expect(summary);
+    let rest = line.trim_start().strip_prefix(label).unwrap();
+    rest.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// A program that runs the proxy and keeps what it prints at its end in `file`.
+fn telling_proxy(directory: &Path, file: &Path) -> std::path::PathBuf {
+    let path = directory.join("proxy.sh");
+    let proxy = env!("CARGO_BIN_EXE_pgautoprep");
+    let script = format!("#!/bin/sh\nexec '{proxy}' \"$@\" 2> '{}'\n", text(file));
+    std::fs::write(&path, script).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&path, mode).unwrap();
+    path
+}
+
+/// A workload, and how many of a hundred queries are converted at least. It runs for a second only,
+/// and begins with what the server must be asked. BEGIN and COMMIT are queries, too. The routing
+/// function makes up the statement that it runs, and passes.
+const WORKLOADS: [(&str, u64); 12] = [
+    ("key", 60),
+    ("join", 60),
+    ("inlist", 60),
+    ("update", 60),
+    ("insert", 60),
+    ("tx", 20),
+    ("tpcb", 40),
+    ("function", 50),
+    ("partition", 60),
+    ("route", 0),
+    ("batch", 60),
+    ("connect", 60),
+];
+
+/// A gain that is lost shows in no answer. What is planned for its values each time is parsed anew
+/// every few executions.
+#[test]
+fn the_workloads_are_converted_and_planned_once() {
+    let wanted = Wanted::from_environment().unwrap();
+    let server = Scratch::start(&Options {
+        wanted,
+        ..Options::default()
+    })
+    .unwrap();
+    let address = server.host_port();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("summary");
+    let proxy = telling_proxy(directory.path(), &file);
+    for (workload, least) in WORKLOADS {
+        let place = ["--upstream", &address, "--user", SUPERUSER];
+        let what = ["--workloads", workload, "--variants", "proxy"];
+        let line = [&place[..], &what, &["--baseline", "proxy"]].concat();
+        let (result, out) = bench_of(text(&proxy), &line);
+        result.expect(&out);
+        let summary = std::fs::read_to_string(&file).unwrap();
+        let share = |label| 100 * counted(&summary, label) / counted(&summary, "queries");
+        assert!(share("converted") >= least, "{workload}: {summary}");
+        assert!(share("renewed") < 3, "{workload}: {summary}");
+    }
 }
 
 #[test]
