@@ -91,8 +91,12 @@ impl Database {
         others_due.store(due(SHARE_OF_OTHERS), Ordering::Relaxed);
     }
 
-    /// A new connection waits for somebody else's look: the next regular one comes earlier.
+    /// A new connection waits for somebody else's look: the next regular one comes earlier, if it
+    /// can be paid for.
     pub fn awaits_look(&self) {
+        if !self.affords() {
+            return;
+        }
         let due = self.newcomers.others_due.load(Ordering::Relaxed);
         self.watch_due.fetch_min(due, Ordering::Relaxed);
     }
@@ -161,5 +165,19 @@ mod tests {
         // It is never heard of again.
         assert!(!database.looks_first(Millis(1_029)));
         assert!(database.looks_first(Millis(1_030)));
+    }
+
+    /// A connection that is there for one transaction, as its predecessors were, has no use of it.
+    #[test]
+    fn nobody_looks_earlier_for_connections_that_earn_nothing() {
+        let database = Database::default();
+        database.has_looked_first(2, Millis(30));
+        assert!(database.take_watch(Millis(30), 1_000));
+        while database.affords() {
+            database.pays(100);
+        }
+        database.awaits_look();
+        assert!(!database.is_watch_due(Millis(1_029), 1_000));
+        assert!(database.is_watch_due(Millis(1_030), 1_000));
     }
 }
