@@ -482,6 +482,7 @@ fn condition(guard: &Guard) -> String {
             Check::MAX_SHIFT
         ),
         Check::Elements(most) => format!("${number} has at most {most} elements"),
+        Check::Interval => format!("${number} is a number and a unit of time, such as 7 days"),
     }
 }
 

@@ -76,6 +76,8 @@ pub const TIME_ARRAY: u32 = 1183;
 pub const TIMESTAMPTZ: u32 = 1184;
 /// `timestamp with time zone[]`.
 pub const TIMESTAMPTZ_ARRAY: u32 = 1185;
+/// `interval`.
+pub const INTERVAL: u32 = 1186;
 /// `numeric[]`.
 pub const NUMERIC_ARRAY: u32 = 1231;
 /// `time with time zone`.

@@ -46,6 +46,9 @@ pub enum Check {
     Shift,
     /// The value is a list of at most this many elements.
     Elements(usize),
+    /// The value is a number and a unit of time, or hours, minutes and seconds, and less than a
+    /// few thousand years.
+    Interval,
 }
 
 /// Fraction digits beyond which a number might underflow a `real`.
@@ -93,6 +96,32 @@ impl Check {
             Self::Address => inner.is_some_and(|inner| inner.is_empty() || is_address(inner)),
             Self::Shift => inner.is_some_and(|bits| is_natural(bits, Self::MAX_SHIFT)),
             Self::Digits(digits) => inner.is_some_and(|number| fits(number, digits)),
+            Self::Interval => inner.is_some_and(Self::is_short),
+        }
+    }
+}
+
+impl Check {
+    /// Whether the server takes this for an interval with any setting, and for one that leads from
+    /// the present to a moment that there is (`DecodeInterval` in `datetime.c`).
+    #[must_use]
+    pub fn is_short(text: &[u8]) -> bool {
+        const UNITS: [&[u8]; 9] = [
+            b"sec", b"second", b"min", b"minute", b"hour", b"day", b"week", b"mon", b"month",
+        ];
+        let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (number, rest) = text.split_at(digits);
+        if let [b':', rest @ ..] = rest {
+            let is_two = |part: &[u8]| matches!(part, [b'0'..=b'5', b'0'..=b'9']);
+            let mut parts = rest.split(|byte| *byte == b':');
+            return (1..=4).contains(&number.len()) && rest.len() <= 5 && parts.all(is_two);
+        }
+        let unit = rest.strip_prefix(b" ").unwrap_or(rest);
+        let one = unit.strip_suffix(b"s").unwrap_or(unit);
+        let is = |known: &[u8]| one.eq_ignore_ascii_case(known);
+        match UNITS.into_iter().any(is) {
+            true => (1..=5).contains(&number.len()),
+            false => (1..=3).contains(&number.len()) && is(b"year"),
         }
     }
 }
@@ -221,6 +250,44 @@ mod tests {
         }
         assert!(admits(Check::Empty, "''") && !admits(Check::Empty, "' '"));
         assert!(!admits(Check::Empty, "0") && !admits(Check::Empty, "E''"));
+    }
+
+    #[test]
+    fn intervals_are_short() {
+        for token in [
+            "'7 days'",
+            "'1 day'",
+            "'90min'",
+            "'99999 Seconds'",
+            "'2 mons'",
+            "'999 years'",
+            "'01:30'",
+            "'9999:59:59'",
+        ] {
+            assert!(admits(Check::Interval, token), "{token}");
+        }
+        for token in [
+            "'days'",
+            "'7'",
+            "7",
+            "'-7 days'",
+            "'7  days'",
+            "'100000 days'",
+            "'1000 years'",
+            "'1 year 2 mons'",
+            "'1 fortnight'",
+            "'1 dayss'",
+            "'1 s'",
+            "'10000:00'",
+            "'1:60'",
+            "'1:00:00:00'",
+            "'1:'",
+            "':30'",
+            "''",
+            "E'7 days'",
+        ] {
+            assert!(!admits(Check::Interval, token), "{token}");
+        }
     }
 
     #[test]

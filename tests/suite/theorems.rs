@@ -685,6 +685,56 @@ fn a_join_with_literals_in_the_text_is_planned_once() {
     assert!(summary.count(Counter::Converted) > 100, "{summary}");
 }
 
+/// What time it is decides no more than by which index one row is found.
+#[test]
+fn a_row_that_has_not_expired_is_found_by_one_plan() {
+    let tables = "CREATE TABLE s (token text PRIMARY KEY, id int UNIQUE, expires timestamptz, \
+        day date, local timestamp, n int); \
+        INSERT INTO s SELECT 't' || g, g, now() + (g - 5000.5) * interval '1 hour', \
+        current_date + (g % 3 - 1), localtimestamp + (g - 5000.5) * interval '1 hour', 0 \
+        FROM generate_series(1, 10000) g; CREATE INDEX ON s (expires); CREATE INDEX ON s (day); \
+        ANALYZE s";
+    let few = [("prepare_threshold", "3"), ("trials", "off")];
+    let summary = same_under(&few, tables, |client, _, round| {
+        for k in 0..5 {
+            let id = 1 + (round * 1973 + k * 733) % 10100;
+            for text in [
+                format!("SELECT id, day FROM s WHERE token = 't{id}' AND expires > now()"),
+                format!(
+                    "SELECT id FROM s WHERE expires > now() - interval '{k} days' AND id = {id}"
+                ),
+                format!("SELECT token FROM s WHERE id = {id} AND day = CURRENT_DATE LIMIT 1"),
+                format!("SELECT token FROM s WHERE id = {id} AND local < LOCALTIMESTAMP"),
+                format!("UPDATE s SET n = n + 1 WHERE id = {id} AND expires < now()"),
+            ] {
+                client.query(&text);
+            }
+        }
+    });
+    assert_eq!(summary.count(Counter::StatementsRenewed), 0, "{summary}");
+    assert!(summary.count(Counter::Converted) > 200, "{summary}");
+}
+
+/// A local time is in another order than the moment it is compared with, and a function of the
+/// user's may be anything.
+#[test]
+fn what_time_it_is_is_tried_out_where_it_matters() {
+    let tables = "CREATE TABLE s (id int PRIMARY KEY, local timestamp, at timestamptz); \
+        INSERT INTO s SELECT g, now() + (g - 500.5) * interval '1 h', now() + interval '1 d' \
+        FROM generate_series(1, 1000) g; ANALYZE s; CREATE FUNCTION now(int) RETURNS timestamptz \
+        LANGUAGE sql STABLE AS 'SELECT pg_catalog.now() - $1 * interval ''1 h'''";
+    let few = [("prepare_threshold", "3"), ("trials", "off")];
+    for text in ["local > now()", "at > now(5)", "at > CURRENT_TIMESTAMP(0)"] {
+        let summary = same_under(&few, tables, |client, _, round| {
+            for k in 0..8 {
+                let id = 1 + (round * 97 + k * 31) % 1000;
+                client.query(&format!("SELECT id FROM s WHERE id = {id} AND {text}"));
+            }
+        });
+        assert_ne!(summary.count(Counter::StatementsRenewed), 0, "{summary}");
+    }
+}
+
 /// Nearly all values of a column of a few kinds are common ones. Those that get the plan of the
 /// others are planned once; the one that fills a tenth of the table, and the rare one, are not.
 #[test]

@@ -76,6 +76,8 @@ pub(super) struct Aligned<'a> {
     pub lists_made: bool,
     /// The planner may have tried out something that has another value at another moment, or fails.
     pub tries_out: bool,
+    /// It may have tried out what time it is.
+    pub tries_time: bool,
     /// Arguments that nothing but being arguments keeps from being good.
     pub fixable: Vec<usize>,
 }
@@ -111,6 +113,7 @@ pub(super) fn align<'a>(
             made: types.iter().copied().filter(|oid| is_made(*oid)).collect(),
             lists_made: false,
             tries_out: false,
+            tries_time: false,
             fixable: Vec::new(),
         },
     };
@@ -317,7 +320,13 @@ impl Aligned<'_> {
                     continue;
                 }
             };
-            self.tries_out |= place.is_estimated && !folded.is_settled(place.returns);
+            if place.is_estimated && !folded.is_settled(place.returns) {
+                // How far an argument leads away the guards say.
+                let is_near = folded.instant().is_some() || !constant.parameters().is_empty();
+                let is_instant = is_near && constant.instant().is_some();
+                self.tries_out |= !is_instant;
+                self.tries_time |= is_instant;
+            }
             // What has a number in both plans is the executor's, and no argument of anybody's.
             if !folded.parameters().is_empty() {
                 if constant.parameters() != folded.parameters() {

@@ -2,6 +2,7 @@
 //! values that cannot fail.
 
 mod cast;
+mod instant;
 mod kinds;
 mod moment;
 mod null_if;
@@ -11,6 +12,7 @@ mod work;
 use crate::sql::oid;
 use crate::statement::guard::{Check, Guard};
 use cast::Written;
+pub(super) use instant::{INSTANTS, Instant};
 pub(super) use kinds::is_made;
 pub(super) use moment::CLOCKS;
 use work::Work;
@@ -67,6 +69,8 @@ pub(super) struct Constant {
     near: bool,
     /// Functions of time are relied on to be the server's own.
     clock: bool,
+    /// The time that it is, if it is one that is near the present.
+    instant: Option<Instant>,
     /// Values of users' types are made a list, and are relied on to be none themselves.
     lists_made: bool,
     /// The parameters that name time zones. Nothing may fail once they are known.
@@ -102,6 +106,7 @@ impl Constant {
             work: None,
             near: false,
             clock: false,
+            instant: None,
             lists_made: false,
             zones: Vec::new(),
             plain: true,
@@ -134,14 +139,6 @@ impl Constant {
         let written = self.written_so.as_deref().unwrap_or_default();
         let is_own = written.starts_with('$');
         (self.plain && self.parameters.is_empty() && !is_own).then_some(written)
-    }
-
-    /// What depends on the moment, like `CURRENT_DATE`.
-    pub(super) fn moment() -> Self {
-        Self {
-            plain: false,
-            ..Self::literal()
-        }
     }
 
     /// The parameter at this index.
@@ -283,6 +280,7 @@ impl Constant {
         let total = TOTAL.contains(&function)
             && matches!(&parts[..], [only] if texts.contains(&only.kind(types)));
         let moment = moment::returned(function, &mut parts, types);
+        let instant = Self::instant_of(function).filter(|_| parts.is_empty());
         let (work, is_nested) = Work::from(&parts, &[]);
         let written = match &parts[..] {
             [only] if total => only.written_by(function),
@@ -290,6 +288,7 @@ impl Constant {
         };
         let mut call = Self::all(parts);
         call.written = written;
+        call.instant = instant;
         call.made_of = true;
         call.plain = false;
         let counts = matches!(function, "length" | "char_length");
@@ -315,6 +314,7 @@ impl Constant {
             return only;
         }
         let sum = sums::sum(&parts, operators, types);
+        let shifted = instant::shifted(&parts, operators, types);
         let (work, is_nested) = Work::from(&parts, operators);
         // Of one operand only the sign is another.
         let (written, is_rounded) = match &parts[..] {
@@ -327,13 +327,15 @@ impl Constant {
         (operation.written, operation.is_rounded) = (written, is_rounded);
         operation.made_of = true;
         (operation.plain, operation.parts_plain) = (false, false);
+        operation.instant = shifted.as_ref().map(|(kind, _)| *kind);
         if operation.parameters.is_empty() {
             operation.work = work.map(|work| work.within("", ""));
             return operation;
         }
-        match sum {
-            Some(sum) => operation.become_sum(sum),
-            None => operation.may_fail = true,
+        match (sum, shifted) {
+            (Some(sum), _) => operation.become_sum(sum),
+            (None, Some((_, guards))) => operation.guards.extend(guards),
+            (None, None) => operation.may_fail = true,
         }
         if operation.is_left(is_nested) {
             operation.work = work.map(|work| work.within("", ""));

@@ -36,6 +36,7 @@ pub(super) fn loosely<'a>(
         made: types.iter().copied().filter(|oid| is_made(*oid)).collect(),
         lists_made: false,
         tries_out: false,
+        tries_time: false,
         fixable: Vec::new(),
     };
     let mut folded = Vec::new();

@@ -95,7 +95,7 @@ impl Meaning {
         let mut aligned = loosely(original, generic, types, hidden)?;
         let guards = std::mem::take(&mut aligned.guards);
         let seen = Visibility::of(&aligned, eligible);
-        if seen.is_open() {
+        if seen.is_open() || seen.tries_time() {
             return None;
         }
         let mut meaning = Self {

@@ -1,7 +1,7 @@
 //! The conditions of a plan, taken apart: which column is compared with what.
 
 use super::align::Node;
-use super::constant::Constant as Value;
+use super::constant::{Constant as Value, Instant};
 use super::tokens::Token;
 
 /// How a column is compared.
@@ -42,6 +42,8 @@ pub(super) struct Condition {
     pub arguments: Vec<usize>,
     /// They are compared as they are, with nothing computed of them.
     pub as_given: bool,
+    /// The time it is compared with, if that is near the present.
+    pub instant: Option<Instant>,
     /// An index is searched for them.
     pub is_searched: bool,
     /// The number of the table that is read with this condition; `None` if rows that were read are
@@ -201,6 +203,7 @@ fn condition(tokens: &[Token<'_>]) -> Option<Condition> {
         is_array: test == Test::Listed && !constant.has_elements(),
         arguments: constant.parameters().to_vec(),
         as_given: Value::is_as_given(constant),
+        instant: constant.instant(),
         ..Condition::shown(column)
     })
 }
@@ -222,6 +225,7 @@ impl Condition {
             other: None,
             arguments: Vec::new(),
             as_given: true,
+            instant: None,
             is_searched: false,
             scan: None,
         }

@@ -1,6 +1,6 @@
 //! What all theorems rest on: that what has the name of the server's own is its own.
 
-use super::constant::{CLOCKS, TOTAL};
+use super::constant::{CLOCKS, INSTANTS, TOTAL};
 use crate::oracle::catalog::quoted;
 
 /// The first OID that is a user's. It says of types alone who made them: what is made before the
@@ -42,14 +42,19 @@ pub(super) fn built_in() -> String {
     )
 }
 
-/// Asks the same of functions of time (fact `t`).
+/// Asks the same of functions of time, and of adding to it (fact `t`).
 pub(super) fn clocks() -> String {
     format!(
         "; SELECT 't', '0', '', '' WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_proc f \
           WHERE f.proname OPERATOR(pg_catalog.=) ANY ({clocks}) \
           AND f.oid OPERATOR(pg_catalog.>=) {MADE} \
-          AND pg_catalog.pg_function_is_visible(f.oid))",
-        clocks = array(&CLOCKS)
+          AND pg_catalog.pg_function_is_visible(f.oid)) \
+          AND NOT EXISTS (SELECT FROM pg_catalog.pg_operator o \
+          WHERE CASE WHEN o.oid OPERATOR(pg_catalog.<) {MADE} THEN false \
+          ELSE o.oprname OPERATOR(pg_catalog.=) ANY ('{{+,-}}'::pg_catalog.name[]) \
+          AND o.oprleft OPERATOR(pg_catalog.=) ANY ('{{1082,1114,1184}}'::pg_catalog.oid[]) \
+          AND o.oprright OPERATOR(pg_catalog.=) 1186::pg_catalog.oid END)",
+        clocks = array(&[&CLOCKS[..], &INSTANTS].concat())
     )
 }
 

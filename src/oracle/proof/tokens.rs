@@ -263,7 +263,7 @@ fn next(text: &str) -> Option<(Token<'_>, &str)> {
     Some(match word {
         "true" | "false" => (Token::Constant(Constant::boolean()), rest),
         "NULL" => (Token::Constant(Constant::literal()), rest),
-        _ if MOMENTS.contains(&word) => (Token::Constant(Constant::moment()), rest),
+        _ if MOMENTS.contains(&word) => (Token::Constant(Constant::moment(word)), rest),
         _ => (Token::Word(word), rest),
     })
 }

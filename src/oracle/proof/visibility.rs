@@ -4,14 +4,17 @@ mod growth;
 mod inline;
 mod listed;
 mod moments;
+mod nodes;
 mod shared;
 
+pub(super) use self::nodes::{is_only_child, is_plain};
+
 use self::inline::Kept;
+use self::nodes::{computes_below_a_join, is_single, orders_by_estimate};
 use super::align::{Aligned, Node};
-use super::kinds::{JOINS, ONLY_WAYS, SHARING, SINGLE, SINGLE_JOINS, TABLE_SCANS};
+use super::kinds::{JOINS, ONLY_WAYS, SHARING, TABLE_SCANS};
 use super::plan::{self, Column, Condition, Test};
 use super::statistics::{self, Fact, Known, Subject, Tables};
-use super::tokens::Token;
 use super::tree::text;
 use crate::oracle::answer::Answer;
 use crate::sql::eligible::{Eligible, Named};
@@ -41,6 +44,8 @@ pub(in crate::oracle) struct Visibility {
     alterations: Option<u64>,
     /// So are functions of time.
     tells_time: bool,
+    /// The planner tries out what time it is.
+    tries_time: bool,
     made: Vec<u32>,
     lists_made: bool,
     /// There may be several rows even if each table gives one, or something is computed of rows
@@ -103,11 +108,13 @@ impl Visibility {
                 || limits > 0 && eligible.limits.is_none_or(|n| n < limits)
                 || eligible.shares && nodes.iter().any(|node| SHARING.contains(&node.kind)),
             only_way: nodes.iter().filter(is_scan).count() <= 1
+                && !aligned.tries_time
                 && nodes.iter().all(|node| ONLY_WAYS.contains(&node.kind)),
             relies: aligned.computes,
             knows_built_in: false,
             alterations: None,
-            tells_time: aligned.tells_time,
+            tells_time: aligned.tells_time || aligned.tries_time,
+            tries_time: aligned.tries_time,
             made: aligned.made.clone(),
             lists_made: aligned.lists_made,
             multiplies: computes_below_a_join(nodes),
@@ -189,6 +196,11 @@ impl Visibility {
                 is_searched: condition.is_searched,
             })
         })
+    }
+
+    /// Whether the planner tries out what time it is, so that only the theorem of one row may hold.
+    pub(super) const fn tries_time(&self) -> bool {
+        self.tries_time
     }
 
     /// Whether nothing the catalog says could make it a theorem.
@@ -291,7 +303,12 @@ impl Visibility {
 
     /// Whether the condition is a comparison that has a result for all rows there are.
     fn is_safe(&self, condition: &Condition, facts: &[Fact<'_>]) -> bool {
-        let is_total = |known: &&Known| condition.test == Test::Shown || known.is_total;
+        let is_total = |known: &&Known| {
+            let is_same = condition
+                .instant
+                .is_none_or(|time| known.declared == time.oid());
+            is_same && (condition.test == Test::Shown || known.is_total)
+        };
         let column = |column: &Column| self.column(column, facts).filter(is_total);
         let other = condition.other.as_ref();
         column(&condition.column).is_some_and(|one| {
@@ -303,7 +320,7 @@ impl Visibility {
     pub(in crate::oracle) fn statistics_question(&self) -> Option<Vec<u8>> {
         let excludes = self.appends && self.uses().next().is_some();
         let is_weighed = self.weighed || self.is_ordered_by_estimate;
-        if is_weighed || excludes || self.compares_twice() || self.shows_growth {
+        if is_weighed || excludes || self.compares_twice() || self.shows_growth || self.tries_time {
             return None;
         }
         let compared = self.conditions.iter().filter(|c| !c.arguments.is_empty());
@@ -449,50 +466,6 @@ impl Visibility {
 
 pub(super) fn facts_in(answer: &Answer) -> impl Iterator<Item = Fact<'_>> {
     answer.values.chunks_exact(4).filter_map(Fact::read)
-}
-
-fn is_single(node: &Node<'_>) -> bool {
-    let sets = node.facts.contains_key("Grouping Sets");
-    let join = text(node.facts, "Join Type");
-    SINGLE.contains(&node.kind) && !sets
-        || JOINS.contains(&node.kind) && SINGLE_JOINS.contains(&join)
-}
-
-/// Whether the node stands alone below the one above it, and is neither computed before nor for
-/// each row.
-pub(super) fn is_only_child(node: &Node<'_>, nodes: &[Node<'_>]) -> bool {
-    let siblings = nodes.iter().filter(|other| other.parent == node.parent);
-    let relation = text(node.facts, "Parent Relationship");
-    siblings.count() == 1 && !matches!(relation, "InitPlan" | "SubPlan")
-}
-
-/// Whether rows are more than put together where other plans might not find them. With one table
-/// that is the row that is found; with two, what is computed above both is.
-fn computes_below_a_join(nodes: &[Node<'_>]) -> bool {
-    let lowest = nodes.iter().position(|node| !is_only_child(node, nodes));
-    let Some(lowest) = lowest else {
-        return false;
-    };
-    let scans = nodes.iter().filter(|node| TABLE_SCANS.contains(&node.kind));
-    let above = if scans.count() == 2 { lowest } else { 0 };
-    let below = nodes.iter().skip(above);
-    let mut results = below.flat_map(|node| &node.expressions);
-    results.any(|expression| plan::is_result(expression.label) && !is_plain(&expression.tokens))
-}
-
-/// Whether it is a column, or something that is constant.
-pub(super) fn is_plain(tokens: &[Token<'_>]) -> bool {
-    matches!(
-        tokens,
-        [Token::Word(_)] | [Token::Mark('('), Token::Word(_), Token::Mark(')')]
-    ) || matches!(tokens, [Token::Constant(constant)] if constant.is_given())
-}
-
-/// A node that returns its rows in an order that follows from an estimate, as a generic plan makes
-/// it otherwise than the literals do: by the size of a hash table, or by the number of its parts.
-fn orders_by_estimate(node: &Node<'_>) -> bool {
-    let strategy = text(node.facts, "Strategy");
-    node.kind == "Hash Join" || matches!(strategy, "Hashed" | "Mixed")
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::oracle::proof::align::align;
 use crate::oracle::proof::tree::tests::drawn;
 use crate::oracle::proof::{Hidden, exposed};
 use crate::sql::oid;
+use crate::statement::guard::{Check, Guard};
 
 /// The judgement on a text that reads these tables, as `name alias`, and limits itself so often.
 fn judged(tables: &[&str], limits: usize) -> Eligible {
@@ -293,9 +294,15 @@ fn what_the_planner_may_try_out_has_no_theorem() {
     let scan = |filter: &str| format!("{BY_KEY}\n  Filter: {filter}");
     for filter in [
         "(t.a = (current_setting('app.tenant'::text))::integer)",
-        "(t.at > now())",
-        "(t.at > (now() - '7 days'::interval))",
-        "(t.day = CURRENT_DATE)",
+        "(t.at > now(5))",
+        "(t.at > clock_timestamp())",
+        "(t.at > public.now())",
+        "(t.at > (now())::date)",
+        "(t.at > (now() - '7000 years'::interval))",
+        "(t.at > (now() * '7 days'::interval))",
+        "(t.at > (now() - (f() - '7 days'::interval)))",
+        "(t.at > (CURRENT_TIME + '7 days'::interval))",
+        "(t.day = date_trunc('day'::text, now()))",
         "(t.who = CURRENT_USER)",
         "(f(t.a, g()) = 5)",
         "(t.day = ('now'::text)::date)",
@@ -315,6 +322,8 @@ fn what_the_planner_may_try_out_has_no_theorem() {
     let rows = "ProjectSet\n  Output: generate_series($1, 5), $2, $3";
     assert!(!is_open(rows, 0));
     assert!(is_open(&rows.replace('5', "CURRENT_DATE"), 0));
+    let at_once = "ProjectSet\n  Output: generate_series($1, now()), $2, $3";
+    assert!(is_open(at_once, 0));
     // What is behind LIMIT is not shown.
     let limit = format!("Limit\n  -> {}", BY_KEY.replace("\n  ", "\n    "));
     assert!(is_open(&limit, 0) && !is_open(&limit, 1));
@@ -324,6 +333,92 @@ fn what_the_planner_may_try_out_has_no_theorem() {
         ..judged(&["t"], 0)
     };
     assert!(exposure(&limit, &computed).is_open());
+}
+
+/// What time it is leads to another plan at another moment, which gives the same row.
+#[test]
+fn what_time_it_is_may_be_tried_out_where_there_is_one_row() {
+    let found =
+        |filter: &str| exposure(&format!("{BY_KEY}\n  Filter: {filter}"), &judged(&["t"], 0));
+    let with = |declared: &str| {
+        let known = format!("{declared} t 0 t f t");
+        let more = [["t", "0", "", ""], ["c", "0", "at", &known]];
+        answer(&[&CATALOG[..], &more].concat())
+    };
+    for (filter, kind) in [
+        ("(t.at > now())", "1184"),
+        ("(t.at <= CURRENT_TIMESTAMP)", "1184"),
+        ("(t.at < statement_timestamp())", "1184"),
+        ("((t.at >= transaction_timestamp()) AND (t.a <> 5))", "1184"),
+        ("(t.at > (now() - '7 days'::interval))", "1184"),
+        ("(t.at > (now() + '01:30:00'::interval))", "1184"),
+        ("(t.at > LOCALTIMESTAMP)", "1114"),
+        ("(t.at > (LOCALTIMESTAMP - '1 mon'::interval))", "1114"),
+        ("(t.at > (CURRENT_DATE - '1 year'::interval))", "1114"),
+        ("(t.at <> CURRENT_DATE)", "1082"),
+    ] {
+        let found = found(filter);
+        assert!(!found.is_open() && !found.needs_no_facts(), "{filter}");
+        assert!(found.is_single(&with(kind)), "{filter}");
+        assert!(!found.has_one_way(&with(kind)), "{filter}");
+        assert!(found.statistics_question().is_none(), "{filter}");
+        // Such a function may be somebody's, and local times are in another order than moments.
+        let mut unknown = with(kind);
+        unknown
+            .values
+            .drain(CATALOG.len() * 4..(CATALOG.len() + 1) * 4);
+        assert!(!found.is_single(&unknown), "{filter}");
+        for other in ["1082", "1114", "1184"].iter().filter(|it| **it != kind) {
+            assert!(!found.is_single(&with(other)), "{filter} {other}");
+        }
+    }
+    assert!(!found("f((t.at > now()))").is_single(&with("1184")));
+}
+
+/// How far an argument may lead away from the present its guard says.
+#[test]
+fn an_interval_may_be_an_argument() {
+    let plan = |filter: &str| {
+        drawn(&format!(
+            "{}\n  Filter: (t.at > {filter})",
+            BY_KEY
+                .replace("$1", "1")
+                .replace("$2", "2")
+                .replace("$3", "3")
+        ))
+    };
+    let types = [oid::INTERVAL];
+    let pair = (&Hidden::default(), &judged(&["t"], 0));
+    for (filter, folded) in [
+        ("(now() - $1)", "(now() - '1 year 2 mons'::interval)"),
+        (
+            "(CURRENT_DATE + $1)",
+            "(CURRENT_DATE + '00:00:01'::interval)",
+        ),
+    ] {
+        let (found, guards) = exposed(&plan(folded), &plan(filter), &types, pair).expect(filter);
+        assert!(!found.is_open());
+        let (argument, check) = (0, Check::Interval);
+        assert_eq!(guards, [Guard { argument, check }]);
+    }
+    assert!(
+        exposed(
+            &plan("('1 day'::interval + now())"),
+            &plan("($1 + now())"),
+            &types,
+            pair
+        )
+        .is_err()
+    );
+    assert!(
+        exposed(
+            &plan("(now() - '1 day'::interval)"),
+            &plan("(now() - $1)"),
+            &[oid::TEXT],
+            pair
+        )
+        .is_err()
+    );
 }
 
 #[test]

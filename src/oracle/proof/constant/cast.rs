@@ -26,6 +26,7 @@ impl Constant {
     /// A cast of it to the type of this name, as EXPLAIN writes types.
     pub(in crate::oracle::proof) fn cast(&mut self, name: &str, types: Types<'_>) {
         let (was_fallible, before) = (self.is_fallible(), self.clone());
+        self.instant = None;
         self.convert(name, types);
         let is_left = match self.parameters[..] {
             [] => !self.plain,

@@ -1,5 +1,6 @@
 //! Local times that are compared with moments.
 
+use super::super::constant::Instant;
 use super::super::plan::Test;
 use super::super::statistics::{Fact, Known};
 use super::{Answer, Visibility, facts_in};
@@ -28,7 +29,9 @@ impl Visibility {
                 match &condition.other {
                     Some(other) => may_be(declared(other)) || may_be(declared(&condition.column)),
                     // What type a constant has that is no argument is not known here.
-                    None if condition.arguments.is_empty() => true,
+                    None if condition.arguments.is_empty() => {
+                        may_be(condition.instant.map(Instant::oid))
+                    }
                     // A function of an argument may make a moment of it.
                     None => {
                         !condition.as_given || arguments.any(|at| may_be(kinds.get(*at).copied()))

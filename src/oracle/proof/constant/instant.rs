@@ -1,0 +1,88 @@
+//! Instants: the time at which a transaction or statement began, or a time not far from that.
+//!
+//! These functions are STABLE, so the planner tries them out where it estimates, and which plan it
+//! makes depends on the moment. They always have a result, and say nothing.
+
+use super::{Constant, Types};
+use crate::sql::oid;
+use crate::statement::guard::{Check, Guard};
+
+/// The functions that return it, which must be the server's own.
+pub(in crate::oracle::proof) const INSTANTS: [&str; 3] =
+    ["now", "statement_timestamp", "transaction_timestamp"];
+
+/// What kind of time it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::oracle::proof) enum Instant {
+    /// A `timestamp with time zone`.
+    Moment,
+    /// A `timestamp`.
+    Local,
+    /// A `date`.
+    Day,
+}
+
+impl Instant {
+    /// Its type.
+    pub(in crate::oracle::proof) const fn oid(self) -> u32 {
+        match self {
+            Self::Moment => oid::TIMESTAMPTZ,
+            Self::Local => oid::TIMESTAMP,
+            Self::Day => oid::DATE,
+        }
+    }
+}
+
+impl Constant {
+    /// What depends on the moment and has a word of its own, like `CURRENT_DATE`.
+    pub(in crate::oracle::proof) fn moment(word: &str) -> Self {
+        Self {
+            plain: false,
+            instant: match word {
+                "CURRENT_DATE" => Some(Instant::Day),
+                "CURRENT_TIMESTAMP" => Some(Instant::Moment),
+                "LOCALTIMESTAMP" => Some(Instant::Local),
+                _ => None,
+            },
+            ..Self::literal()
+        }
+    }
+
+    /// The time that it is.
+    pub(in crate::oracle::proof) const fn instant(&self) -> Option<Instant> {
+        self.instant
+    }
+
+    /// The time that a function returns that is called with nothing.
+    pub(super) fn instant_of(function: &str) -> Option<Instant> {
+        INSTANTS.contains(&function).then_some(Instant::Moment)
+    }
+}
+
+/// What adding an interval to an instant, or taking it away, makes, and the guards under
+/// which that is not far away; `None` if it may be.
+pub(super) fn shifted(
+    parts: &[Constant],
+    operators: &[&str],
+    types: Types<'_>,
+) -> Option<(Instant, Vec<Guard>)> {
+    let ([from, by], ["+" | "-"]) = (parts, operators) else {
+        return None;
+    };
+    let kind = match from.instant? {
+        Instant::Moment => Instant::Moment,
+        Instant::Local | Instant::Day => Instant::Local,
+    };
+    match by.parameters[..] {
+        [argument] if by.is_bare() && types.get(argument) == Some(&oid::INTERVAL) => {
+            let check = Check::Interval;
+            Some((kind, vec![Guard { argument, check }]))
+        }
+        [] if by.plain && by.shown == "interval" => {
+            let written = by.written_so.as_deref()?;
+            let inner = written.strip_prefix('\'')?.strip_suffix('\'')?;
+            Check::is_short(inner.as_bytes()).then(|| (kind, Vec::new()))
+        }
+        _ => None,
+    }
+}
