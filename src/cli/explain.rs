@@ -3,6 +3,8 @@
 //! Nothing here decides anything. A [`Dialogue`] hands the statement to a hub such as the
 //! proxy has, so `explain` prints what the proxy does.
 
+mod terms;
+
 use std::fmt::{self, Write as _};
 use std::io::Read;
 use std::ops::Range;
@@ -11,6 +13,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 
+use self::terms::put_terms;
 use super::dialogue::{Dialogue, Outcome};
 use crate::config::{Address, Config, PlanChoice, Sources, settings};
 use crate::lab::login::Account;
@@ -22,8 +25,7 @@ use crate::sql::scan::{Class, Literal, Scan};
 use crate::sql::split::{self, Piece};
 use crate::sql::stays::InlineCause;
 use crate::sql::travel;
-use crate::statement::guard::{Check, Guard};
-use crate::statement::{Footprint, Plans, Terms, Verdict};
+use crate::statement::{Footprint, Plans, Verdict};
 
 /// The arguments of `explain`.
 #[derive(Debug, Args)]
@@ -414,78 +416,6 @@ fn put_travel(
     Ok(())
 }
 
-/// Writes what a statement is trusted with.
-fn put_terms(
-    out: &mut String,
-    dialogue: &mut Dialogue,
-    plans: Plans,
-    terms: &Terms,
-) -> anyhow::Result<()> {
-    let names = dialogue.type_names(&terms.types)?;
-    put(out, "inferred types", names.join(", "))?;
-    match plans {
-        Plans::Custom => {
-            put(
-                out,
-                "planned",
-                "each time for its values: others may get other plans",
-            )?;
-            let note = "A running proxy first tries the literals that never vary in the text.";
-            return Ok(put(out, "", note)?);
-        }
-        Plans::Generic if terms.is_chosen => put(
-            out,
-            "planned",
-            "as the server chooses: rows that nothing orders may come in another order",
-        )?,
-        Plans::Generic => put(out, "planned", "once for all values")?,
-    }
-    for guard in &terms.guards {
-        put(out, "only while", condition(guard))?;
-    }
-    for common in &terms.common {
-        let argument = common.argument + 1;
-        let condition = match common.permits() {
-            true => format!("${argument} is a common value that gets the same plan"),
-            false => format!("${argument} is no common value that gets another plan"),
-        };
-        put(out, "only while", condition)?;
-    }
-    if !terms.apart.is_empty() {
-        let arguments = terms.apart.iter();
-        let arguments: Vec<_> = arguments.map(|index| format!("${}", index + 1)).collect();
-        let condition = format!("{} are not equal", arguments.join(", "));
-        put(out, "only while", condition)?;
-    }
-    Ok(())
-}
-
-/// Writes, for people, the condition on an argument's value for a generic plan.
-fn condition(guard: &Guard) -> String {
-    let number = guard.argument + 1;
-    match guard.check {
-        Check::Length(bytes) => format!("${number} is at most {bytes} bytes long"),
-        Check::Magnitude(limit) => format!("${number} is a plain number of at most {limit}"),
-        Check::Natural(limit) => {
-            format!("${number} is a whole number of at most {limit} without a sign")
-        }
-        Check::Whole(limit) => format!("${number} is a whole number of at most {limit}"),
-        Check::WholeOrEmpty(limit) => {
-            format!("${number} is empty or a whole number of at most {limit}")
-        }
-        Check::Digits(digits) => format!("${number} is a plain number of at most {digits} digits"),
-        Check::NoBackslash => format!("${number} has no backslash"),
-        Check::Empty => format!("${number} is empty"),
-        Check::Address => format!("${number} is empty or an address"),
-        Check::Shift => format!(
-            "${number} is a whole number of at most {} bits",
-            Check::MAX_SHIFT
-        ),
-        Check::Elements(most) => format!("${number} has at most {most} elements"),
-        Check::Interval => format!("${number} is a number and a unit of time, such as 7 days"),
-    }
-}
-
 /// Whether result and custom plan were found equal, as far as the outcome tells. They are
 /// compared in this order, up to the first difference.
 const fn comparisons(outcome: Outcome) -> [Option<bool>; 2] {
@@ -499,96 +429,5 @@ const fn comparisons(outcome: Outcome) -> [Option<bool>; 2] {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn explained(text: &str) -> String {
-        let about = About {
-            config: Config::from_pairs(&[("upstream", "localhost:1")]).unwrap(),
-            account: None,
-            server_version: 17,
-        };
-        about.explain(text.as_bytes()).unwrap()
-    }
-
-    #[test]
-    fn each_of_several_statements_is_explained() {
-        let out = explained("SELECT a FROM t WHERE b = 1; ;\n SELECT 1 -- last");
-        let mut parts = out.split("statement       ");
-        assert_eq!(parts.next(), Some(""));
-        let [first, second] = [0, 1].map(|_| parts.next().unwrap());
-        assert!(first.starts_with("1 of 2\nliteral "), "{first}");
-        assert!(
-            first.contains("\nshape           SELECT a FROM t WHERE b = ?\n"),
-            "{first}"
-        );
-        assert!(second.starts_with("2 of 2\n"), "{second}");
-        assert!(second.contains("passed through: trivial"), "{second}");
-        assert!(
-            second.ends_with(&format!("all of them     {TOGETHER}\n")),
-            "{second}"
-        );
-    }
-
-    #[test]
-    fn literals_are_shown_with_class_place_and_number() {
-        let out = explained("SELECT 'ä', b FROM t WHERE id = -42 AND x = 1.5 ORDER BY 2");
-        let expected = "\
-literal         $1      string   byte 8, character 8        'ä'
-literal         $2      int4     byte 34, character 33      -42
-literal         $3      numeric  byte 46, character 45      1.5
-literal         inline  int4     byte 59, character 58      2  \
-(ORDER BY, GROUP BY or DISTINCT reads it, or compares it with what it reads)
-shape           SELECT ?, b FROM t WHERE id = ? AND x = ? ORDER BY ?
-rewritten       SELECT $1, b FROM t WHERE id = $2 AND x = $3 ORDER BY 2
-declared types  (the server infers), int4, numeric
-verdict         the text alone does not forbid it; the proxy would ask the server (see --upstream)
-";
-        assert_eq!(out, expected);
-    }
-
-    #[test]
-    fn what_is_passed_through_is_shown_with_its_reason() {
-        let out = explained("CREATE TABLE t (a int DEFAULT 5)");
-        let sentence = Reason::NotPreparable.explain();
-        let expected = format!(
-            "verdict         passed through: not_preparable\n{:16}{sentence}\n",
-            ""
-        );
-        assert!(out.ends_with(&expected), "{out}");
-        for (text, reason) in [
-            ("SELECT 1; BEGIN", Reason::MultipleStatements),
-            ("", Reason::Empty),
-            ("SELECT a FROM t ORDER BY 1", Reason::NoArguments),
-            ("SELECT 1", Reason::Trivial),
-            ("SELECT * FROM t WHERE a = $1", Reason::HasParameters),
-        ] {
-            let out = explained(text);
-            assert!(out.contains(reason.explain()), "{text}: {out}");
-        }
-    }
-
-    #[test]
-    fn what_is_about_the_transaction_goes_with_the_others() {
-        for (text, count) in [
-            ("BEGIN; SELECT a FROM t WHERE a = 5", 2),
-            ("SAVEPOINT a; SELECT a FROM t WHERE a = 5; RELEASE a", 3),
-            (
-                "begin; UPDATE t SET a = 5; SELECT a FROM t WHERE a = 5; commit",
-                4,
-            ),
-        ] {
-            let out = explained(text);
-            let first = format!("statement       1 of {count}\ndecision        {OF_TRANSACTION}\n");
-            assert!(out.starts_with(&first), "{out}");
-            assert!(out.contains("SELECT a FROM t WHERE a = $1"), "{out}");
-            assert!(!out.contains(Reason::NotPreparable.explain()), "{out}");
-        }
-    }
-
-    #[test]
-    fn long_and_unprintable_tokens_are_cut() {
-        assert_eq!(shortened("'a\nb'"), "'a.b'");
-        assert_eq!(shortened(&"x".repeat(41)).chars().count(), 41);
-    }
-}
+#[path = "explain_tests.rs"]
+mod tests;
