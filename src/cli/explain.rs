@@ -356,7 +356,7 @@ fn put_verdict(
         && let Some(statement) = dialogue.statement(text)
         && let Verdict::Trusted { terms, .. } = statement.verdict()
     {
-        put_terms(out, dialogue, statement.plans(), &terms)?;
+        put_terms(out, dialogue, &statement, &terms)?;
     }
     match outcome {
         Outcome::Converted => put(out, "verdict", "converted")?,

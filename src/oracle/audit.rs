@@ -7,6 +7,8 @@ use super::state::{State, Step};
 use super::{Env, explain, lists, proof, question};
 use crate::metrics::Counter;
 use crate::reason::Reason;
+use crate::sql::stays::Blame;
+use crate::statement::hindrance::Hindrance;
 use crate::statement::mirror::Name;
 use crate::statement::story::Episode;
 use crate::statement::{Statement, Verdict};
@@ -88,7 +90,11 @@ pub(super) fn answered(
         }
         None => {
             let epoch = env.standing.database.epoch();
-            statement.record(Verdict::Specific { epoch });
+            statement.record(Verdict::Specific {
+                hindrance: Hindrance::OtherPlan,
+                blame: Blame::on(apart),
+                epoch,
+            });
         }
     }
     Ok(())

@@ -14,6 +14,7 @@ use crate::sql::stays::Blame;
 use crate::standing::Standing;
 use crate::statement::common_values::Common;
 use crate::statement::guard::{Check, Guard};
+use crate::statement::hindrance::Hindrance;
 use crate::statement::mirror::Name;
 use crate::statement::{Footprint, Millis, Plans, Statement, Terms, Verdict, validity};
 use std::sync::Arc;
@@ -218,7 +219,12 @@ impl Candidate {
 
     /// A generic plan may not stand for the plans of all values: tries with fewer arguments, or
     /// else with custom plans.
-    pub(super) fn specify(&self, topic: &mut Topic, env: &mut Env<'_>) -> Result<Plans, Reason> {
+    pub(super) fn specify(
+        &self,
+        (hindrance, arguments): (Hindrance, &[usize]),
+        topic: &mut Topic,
+        env: &mut Env<'_>,
+    ) -> Result<Plans, Reason> {
         let recipe = self.statement.recipe();
         if recipe.shape().has_rows() {
             return self.unfold(topic, env);
@@ -234,7 +240,11 @@ impl Candidate {
         }
         env.standing.mirror.remove(self.statement.key());
         let epoch = self.epoch;
-        self.statement.record(Verdict::Specific { epoch });
+        self.statement.record(Verdict::Specific {
+            hindrance,
+            blame: Blame::on(recipe.literals_of(arguments)),
+            epoch,
+        });
         Ok(self.wanted)
     }
 
@@ -250,7 +260,7 @@ impl Candidate {
         let names = |argument| self.terms.naming.contains(argument);
         let narrow = recipe.fixed(arguments);
         let Some(narrow) = narrow.filter(|_| !arguments.iter().any(names)) else {
-            return self.specify(topic, env);
+            return self.specify((Hindrance::MayFail, arguments), topic, env);
         };
         env.lent.shapes.narrow(recipe, narrow);
         self.try_again(topic, env)

@@ -11,6 +11,7 @@ use super::state::{About, Exposure, Step};
 use super::topic::Topic;
 use super::{Env, statistics, travel};
 use crate::reason::Reason;
+use crate::statement::hindrance::Hindrance;
 
 /// Asks what other plans would mean, if that may lead to anything; else for the statistics.
 pub(super) fn ask(
@@ -20,27 +21,31 @@ pub(super) fn ask(
     env: &mut Env<'_>,
 ) -> Result<Step, Reason> {
     match exposure.meaning.take() {
-        Some(meaning) => Ok(put(meaning, Some(exposure), candidate, env)),
+        Some(meaning) => Ok(put(meaning, Ok(exposure), candidate, env)),
         None => statistics::ask(exposure, candidate, topic, env),
     }
 }
 
-/// The same for plans of which nothing was proven.
+/// The same for plans of which nothing can be proven, for this.
 pub(super) fn ask_without_theorem(
     meaning: Option<Box<Meaning>>,
+    hindrance: Hindrance,
     candidate: Candidate,
     topic: &mut Topic,
     env: &mut Env<'_>,
 ) -> Result<Step, Reason> {
     match meaning {
-        Some(meaning) => Ok(put(meaning, None, candidate, env)),
-        None => candidate.specify(topic, env).map(Step::Teach),
+        Some(meaning) => Ok(put(meaning, Err(hindrance), candidate, env)),
+        None => {
+            let taught = candidate.specify((hindrance, &[]), topic, env);
+            taught.map(Step::Teach)
+        }
     }
 }
 
 fn put(
     meaning: Box<Meaning>,
-    exposure: Option<Exposure>,
+    exposure: Result<Exposure, Hindrance>,
     candidate: Candidate,
     env: &mut Env<'_>,
 ) -> Step {
@@ -50,7 +55,7 @@ fn put(
 
 /// It is known what the columns are: the server may choose, or what was proven has to do.
 pub(super) fn answered(
-    (meaning, exposure): (Box<Meaning>, Option<Exposure>),
+    (meaning, exposure): (Box<Meaning>, Result<Exposure, Hindrance>),
     candidate: Candidate,
     answers: &[Answer],
     topic: &mut Topic,
@@ -67,12 +72,15 @@ pub(super) fn answered(
         return travel::trust(&candidate, proven, env);
     }
     match exposure {
-        Some(mut exposure) => {
+        Ok(mut exposure) => {
             if let Some(facts) = facts {
                 exposure.note(facts);
             }
             statistics::ask(exposure, candidate, topic, env)
         }
-        None => candidate.specify(topic, env).map(Step::Teach),
+        Err(hindrance) => {
+            let taught = candidate.specify((hindrance, &[]), topic, env);
+            taught.map(Step::Teach)
+        }
     }
 }

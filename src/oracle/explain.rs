@@ -16,6 +16,7 @@ use crate::reason::Reason;
 use crate::sql::eligible::{self, Eligible};
 use crate::sql::stays::Blame;
 use crate::sql::{Literal, value};
+use crate::statement::hindrance::Hindrance;
 use crate::statement::{Plans, Statement, Terms};
 use std::sync::Arc;
 use std::vec::IntoIter;
@@ -192,7 +193,13 @@ pub(super) fn answered(
         Some(generic) if immutable => {
             generic_explained(candidate, (&original, generic), topic, env)
         }
-        _ => candidate.specify(topic, env).map(Step::Teach),
+        read => {
+            let why = match read {
+                Some(_) => Hindrance::Calls,
+                None => Hindrance::OtherPlan,
+            };
+            candidate.specify((why, &[]), topic, env).map(Step::Teach)
+        }
     }
 }
 
@@ -256,9 +263,13 @@ fn generic_explained(
     };
     let dialect = env.standing.dialect;
     env.lent.scan_again(&topic.text, dialect, recipe)?;
+    let why = match &exposed {
+        Some(_) => Hindrance::TriedOut,
+        None => Hindrance::OtherPlan,
+    };
     let exposed = exposed.filter(|(visibility, _)| !visibility.is_open());
     let Some((mut visibility, guards)) = exposed else {
-        return chosen::ask_without_theorem(meaning, candidate, topic, env);
+        return chosen::ask_without_theorem(meaning, why, candidate, topic, env);
     };
     visibility.knows_text(&topic.text, &env.lent.scan, eligible);
     visibility.shares(shared.as_deref());
@@ -272,7 +283,10 @@ fn generic_explained(
     match found {
         Lists::Nothing => keys::begin(exposure, candidate, topic, env),
         Lists::One(argument) => lengths::ask(argument, exposure, candidate, topic, env),
-        Lists::Weighed => chosen::ask_without_theorem(exposure.meaning, candidate, topic, env),
+        Lists::Weighed => {
+            let meaning = exposure.meaning;
+            chosen::ask_without_theorem(meaning, Hindrance::List, candidate, topic, env)
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use super::topic::Topic;
 use super::{Env, chosen, keys, lists, question};
 use crate::reason::Reason;
 use crate::statement::guard::{Check, Guard};
+use crate::statement::hindrance::Hindrance;
 use std::ops::RangeInclusive;
 
 /// The shortest list.
@@ -47,7 +48,13 @@ pub(super) fn ask(
     let (scan, name) = (&env.lent.scan, candidate.name.as_bytes());
     let seen = lists::longest(scan);
     if seen > MANY {
-        return chosen::ask_without_theorem(exposure.meaning, candidate, topic, env);
+        return chosen::ask_without_theorem(
+            exposure.meaning,
+            Hindrance::List,
+            candidate,
+            topic,
+            env,
+        );
     }
     for length in lengths(seen).chain(LONG) {
         let question =
@@ -87,7 +94,7 @@ pub(super) fn answered(
             exposure.guards.sort_by_key(|guard| guard.argument);
             keys::begin(exposure, candidate, topic, env)
         }
-        _ => chosen::ask_without_theorem(exposure.meaning, candidate, topic, env),
+        _ => chosen::ask_without_theorem(exposure.meaning, Hindrance::List, candidate, topic, env),
     }
 }
 

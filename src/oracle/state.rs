@@ -9,6 +9,7 @@ use super::proof::{Meaning, Plan, Visibility};
 use super::settings::Rights;
 use crate::statement::database::{Glance, Made, NamesClaim};
 use crate::statement::guard::Guard;
+use crate::statement::hindrance::Hindrance;
 use crate::statement::{Millis, Plans, Statement};
 use std::sync::Arc;
 
@@ -48,8 +49,9 @@ pub(super) enum About {
     Lengths(Box<Listed>),
     /// What the theorems of one way and of one row need.
     Keys(Exposure),
-    /// Whether the server may choose the plan; what is known of the theorems, if one may hold.
-    Chosen(Box<Meaning>, Option<Exposure>),
+    /// Whether the server may choose the plan; what is known of the theorems if one may hold, or
+    /// why none does.
+    Chosen(Box<Meaning>, Result<Exposure, Hindrance>),
     /// What the theorem of one plan needs.
     Statistics(Exposure),
     /// Its plans for the common values of an argument.

@@ -9,6 +9,7 @@ use super::{Env, values};
 use crate::reason::Reason;
 use crate::sql::oid;
 use crate::statement::common_values::Common;
+use crate::statement::hindrance::Hindrance;
 
 /// Bytes of common values kept for one statement: those of a column of integers with the most
 /// values that a server counts, 10,000.
@@ -21,10 +22,11 @@ pub(super) fn ask(
     topic: &mut Topic,
     env: &mut Env<'_>,
 ) -> Result<Step, Reason> {
-    let Some(question) = exposure.visibility.statistics_question() else {
-        return candidate.specify(topic, env).map(Step::Teach);
-    };
-    env.ask_catalog(&question);
+    if let Some((hindrance, arguments)) = exposure.visibility.hindrance() {
+        let taught = candidate.specify((hindrance, &arguments), topic, env);
+        return taught.map(Step::Teach);
+    }
+    env.ask_catalog(&exposure.visibility.statistics_question());
     Ok(Step::ask(candidate, About::Statistics(exposure)))
 }
 
@@ -52,12 +54,19 @@ pub(super) fn answered(
     // A name is cut off to 63 bytes, and may be a common value only then.
     let is_cut = |common: &Common| kinds.get(common.argument) == Some(&oid::NAME);
     let common = common.filter(|all| is_small(all) && !all.iter().any(is_cut));
+    let is_known = common.is_some();
     let apart = exposure.visibility.apart(&kinds);
     let inline = apart
         .as_ref()
         .and_then(|apart| exposure.visibility.inline_values(apart, &kinds));
     let (Some(mut common), Some(apart), Some(inline)) = (common, apart, inline) else {
-        return candidate.specify(topic, env).map(Step::Teach);
+        let why = match is_known {
+            true => Hindrance::Equal,
+            false => Hindrance::Unknown,
+        };
+        let arguments = exposure.visibility.compared();
+        let taught = candidate.specify((why, &arguments), topic, env);
+        return taught.map(Step::Teach);
     };
     // Nothing but its frequency may lead to another plan for a value.
     let to_ask = values::to_ask(&common, &candidate).filter(|_| apart.is_empty());

@@ -19,6 +19,7 @@ use super::travel;
 use crate::reason::Reason;
 use crate::statement::Terms;
 use crate::statement::common_values::Common;
+use crate::statement::hindrance::Hindrance;
 
 /// The most values that are asked about: a column may have a hundred, and each costs about what is
 /// saved by one execution.
@@ -107,7 +108,11 @@ pub(super) fn conclude(
     env.lent.scan_again(&topic.text, dialect, recipe)?;
     let eligible = recipe.eligible().ok_or(Reason::Unstable)?;
     if !terms.admit(eligible, &topic.text, &env.lent.scan) {
-        return candidate.specify(topic, env).map(Step::Teach);
+        let common = terms.common.iter().map(|common| common.argument);
+        let arguments: Vec<_> = common.chain(terms.apart.iter().copied()).collect();
+        return candidate
+            .specify((Hindrance::Common, &arguments), topic, env)
+            .map(Step::Teach);
     }
     travel::trust(candidate, proven, env)
 }

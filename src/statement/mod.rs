@@ -20,6 +20,7 @@ pub mod database;
 mod footprint;
 pub mod guard;
 mod held;
+pub mod hindrance;
 mod inline;
 pub mod journal;
 pub mod loads;
@@ -348,7 +349,7 @@ impl Statement {
     pub fn renew(&self, from: u64, to: u64) -> bool {
         let mut verdict = lock(&self.verdict);
         if let Verdict::Trusted { epoch, .. }
-        | Verdict::Specific { epoch }
+        | Verdict::Specific { epoch, .. }
         | Verdict::Declined { epoch, .. } = &mut *verdict
             && *epoch == from
         {
@@ -373,7 +374,7 @@ impl Statement {
     #[must_use]
     pub fn is_specific(&self, epoch: u64) -> bool {
         self.recipe.custom_only
-            || matches!(*lock(&self.verdict), Verdict::Specific { epoch: at } if at == epoch)
+            || matches!(*lock(&self.verdict), Verdict::Specific { epoch: at, .. } if at == epoch)
     }
 
     /// The server's memory that the statement takes on each connection, trusted with these terms.

@@ -1,5 +1,6 @@
 //! What was decided about a shape lately, for people who ask why it is treated as it is.
 
+use super::hindrance::Hindrance;
 use super::journal::Journal;
 use super::{Millis, Plans, Verdict, lock};
 use crate::reason::Reason;
@@ -18,8 +19,8 @@ pub enum Episode {
     Asked,
     /// The server has agreed; how it is to plan.
     Converted(Plans),
-    /// Only custom plans will do.
-    Specific,
+    /// Only custom plans will do, for this, because of these parts of it.
+    Specific(Hindrance, Blame),
     /// It is sent as it comes, for what these parts of it are.
     Left(Reason, Blame),
     /// What was known holds no longer, after a statement with this tag.
@@ -52,7 +53,9 @@ impl Episode {
             Verdict::Unasked => Self::Withdrawn,
             Verdict::Asking(_) => Self::Asked,
             Verdict::Trusted { .. } => Self::Converted(plans),
-            Verdict::Specific { .. } => Self::Specific,
+            Verdict::Specific {
+                hindrance, blame, ..
+            } => Self::Specific(*hindrance, *blame),
             Verdict::Declined { reason, blame, .. } => Self::Left(*reason, *blame),
         }
     }
@@ -64,7 +67,10 @@ impl Episode {
             Self::Asked => "the server is asked".to_owned(),
             Self::Converted(Plans::Generic) => "converted".to_owned(),
             Self::Converted(Plans::Custom) => "converted, planned for its values".to_owned(),
-            Self::Specific => "a plan for all values could show: custom plans only".to_owned(),
+            Self::Specific(hindrance, blame) => {
+                let why = because(hindrance, blame);
+                format!("one plan for all values could show, because {why}")
+            }
             Self::Left(reason, blame) if blame.is_empty() => {
                 format!("left as it comes: {}", reason.label())
             }
@@ -95,6 +101,14 @@ impl Episode {
             Self::SwitchedOff => "switched off".to_owned(),
             Self::SwitchedOn => "switched on".to_owned(),
         }
+    }
+}
+
+/// Why only custom plans will do, in words.
+fn because(hindrance: Hindrance, blame: Blame) -> String {
+    match blame.is_empty() {
+        true => hindrance.label().to_owned(),
+        false => format!("{}: {blame}", hindrance.label()),
     }
 }
 
@@ -146,6 +160,19 @@ impl Story {
         decisions.push_back((now, decided, 1));
     }
 
+    /// Why only custom plans would do when that was last decided, in words behind "because".
+    #[must_use]
+    pub fn hindrance(&self) -> Option<String> {
+        let decisions = lock(&self.decisions);
+        decisions
+            .iter()
+            .rev()
+            .find_map(|(_, decided, _)| match *decided {
+                Episode::Specific(hindrance, blame) => Some(because(hindrance, blame)),
+                _ => None,
+            })
+    }
+
     /// The decisions, the last one first.
     #[must_use]
     pub fn told(&self) -> Vec<ToldEpisode> {
@@ -181,6 +208,13 @@ mod tests {
         let third = Blame::on([2].into_iter().collect());
         story.note(Episode::Left(Reason::TypedLiteral, third));
         let label = "left as it comes: typed_literal, because of literal 3";
+        assert_eq!(told(0).what, label);
+        assert_eq!(story.hindrance(), None);
+        story.note(Episode::Specific(Hindrance::Time, whole));
+        story.note(Episode::Specific(Hindrance::Weighed, third));
+        let why = "a range, a pattern, a limit or a function of a value decides: literal 3";
+        assert_eq!(story.hindrance().as_deref(), Some(why));
+        let label = format!("one plan for all values could show, because {why}");
         assert_eq!(told(0).what, label);
         for _ in 0..MOST {
             story.note(Episode::Asked);

@@ -1,5 +1,6 @@
 //! What the oracle has said of a statement.
 
+use super::hindrance::Hindrance;
 use super::{Footprint, Millis, Terms};
 use crate::reason::Reason;
 use crate::sql::stays::Blame;
@@ -26,6 +27,10 @@ pub enum Verdict {
     /// The oracle agreed, but a client could see that a generic plan is used. At this catalog epoch
     /// only the statement with [`Plans::Custom`](super::Plans::Custom) is trusted.
     Specific {
+        /// Why.
+        hindrance: Hindrance,
+        /// What of it is to blame, as far as that is known.
+        blame: Blame,
         /// The database's catalog epoch when that was found.
         epoch: u64,
     },
@@ -45,7 +50,7 @@ impl Verdict {
     pub(super) const fn epoch(&self) -> Option<u64> {
         match self {
             Self::Trusted { epoch, .. }
-            | Self::Specific { epoch }
+            | Self::Specific { epoch, .. }
             | Self::Declined { epoch, .. } => Some(*epoch),
             Self::Unasked | Self::Asking(_) => None,
         }

@@ -3,24 +3,23 @@
 use super::super::dialogue::Dialogue;
 use super::put;
 use crate::statement::guard::{Check, Guard};
-use crate::statement::{Plans, Terms};
+use crate::statement::{Plans, Statement, Terms};
 
 /// Writes what a statement is trusted with.
 pub(super) fn put_terms(
     out: &mut String,
     dialogue: &mut Dialogue,
-    plans: Plans,
+    statement: &Statement,
     terms: &Terms,
 ) -> anyhow::Result<()> {
     let names = dialogue.type_names(&terms.types)?;
     put(out, "inferred types", names.join(", "))?;
-    match plans {
+    match statement.plans() {
         Plans::Custom => {
-            put(
-                out,
-                "planned",
-                "each time for its values: others may get other plans",
-            )?;
+            put(out, "planned", "each time for its values")?;
+            if let Some(why) = statement.recipe().story().hindrance() {
+                put(out, "", format_args!("because {why}"))?;
+            }
             let note = "A running proxy first tries the literals that never vary in the text.";
             return Ok(put(out, "", note)?);
         }

@@ -1,6 +1,7 @@
 //! What a plan rests on, and which theorem it is an instance of, if any.
 
 mod growth;
+mod hindered;
 mod inline;
 mod listed;
 mod moments;
@@ -51,8 +52,8 @@ pub(in crate::oracle) struct Visibility {
     /// There may be several rows even if each table gives one, or something is computed of rows
     /// that another plan might not find.
     multiplies: bool,
-    /// An argument is weighed by its value in a way we do not follow.
-    weighed: bool,
+    /// The arguments that are weighed by their values in a way we do not follow.
+    weighed: Vec<usize>,
     /// The order of the rows follows from an estimate.
     is_ordered_by_estimate: bool,
     /// Tables are read one behind the other: the planner looks whether conditions exclude any.
@@ -119,7 +120,9 @@ impl Visibility {
             lists_made: aligned.lists_made,
             multiplies: computes_below_a_join(nodes),
             // VALUES of several rows and LIMIT are not shown.
-            weighed: aligned.visible.contains(&false),
+            weighed: (0..aligned.visible.len())
+                .filter(|index| !aligned.visible[*index])
+                .collect(),
             is_ordered_by_estimate: nodes.iter().any(orders_by_estimate),
             joins: nodes.iter().any(|node| joins(&node)),
             equals: inline::equals(nodes),
@@ -140,10 +143,10 @@ impl Visibility {
         // Above the one table there is the same row whatever the plan.
         self.multiplies |= found.has_others && (is_table || !is_chain);
         self.multiplies |= !(is_table || is_single(node));
-        self.weighed |= !found.weighed.is_empty();
+        self.weighed.append(&mut found.weighed);
         if !is_table {
-            let mut compared = found.known.iter().map(|c| &c.arguments);
-            self.weighed |= compared.any(|arguments| !arguments.is_empty());
+            let compared = found.known.iter().flat_map(|c| &c.arguments);
+            self.weighed.extend(compared);
             if !is_chain {
                 self.conditions.extend(found.known);
             }
@@ -152,11 +155,11 @@ impl Visibility {
         let number = Some(self.scans.len());
         found.known.iter_mut().for_each(|it| it.scan = number);
         let scan = self.scan(node, &found.known);
-        self.weighed |= found.known.iter().any(|condition| {
-            let is_followed =
-                condition.test != Test::Ordered && condition.column.alias == scan.alias;
-            !condition.arguments.is_empty() && !is_followed
+        let unfollowed = found.known.iter().filter(|condition| {
+            condition.test == Test::Ordered || condition.column.alias != scan.alias
         });
+        let unfollowed = unfollowed.flat_map(|condition| &condition.arguments);
+        self.weighed.extend(unfollowed);
         self.scans.push(scan);
         self.conditions.extend(found.known);
     }
@@ -316,16 +319,11 @@ impl Visibility {
         })
     }
 
-    /// Asks how the columns are estimated; `None` if the answer cannot matter.
-    pub(in crate::oracle) fn statistics_question(&self) -> Option<Vec<u8>> {
-        let excludes = self.appends && self.uses().next().is_some();
-        let is_weighed = self.weighed || self.is_ordered_by_estimate;
-        if is_weighed || excludes || self.compares_twice() || self.shows_growth || self.tries_time {
-            return None;
-        }
+    /// Asks how the columns are estimated.
+    pub(in crate::oracle) fn statistics_question(&self) -> Vec<u8> {
         let compared = self.conditions.iter().filter(|c| !c.arguments.is_empty());
         let columns = self.columns(compared);
-        Some(statistics::statistics_query(&self.subject(&columns)).into_bytes())
+        statistics::statistics_query(&self.subject(&columns)).into_bytes()
     }
 
     /// Whether the generic plan may stand for all: the values to be left out, or `None`.
@@ -448,19 +446,6 @@ impl Visibility {
         columns.sort_unstable();
         columns.dedup();
         columns
-    }
-
-    /// Two comparisons of one column exclude each other or not, which the planner may find out.
-    fn compares_twice(&self) -> bool {
-        let uses: Vec<_> = self.uses().collect();
-        uses.iter().enumerate().any(|(index, used)| {
-            let mut others = uses[..index].iter();
-            others.any(|other| {
-                used.condition != other.condition
-                    && used.column.alias == other.column.alias
-                    && used.column.name == other.column.name
-            })
-        })
     }
 }
 

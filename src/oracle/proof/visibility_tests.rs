@@ -6,6 +6,7 @@ use crate::oracle::proof::tree::tests::drawn;
 use crate::oracle::proof::{Hidden, exposed};
 use crate::sql::oid;
 use crate::statement::guard::{Check, Guard};
+use crate::statement::hindrance::Hindrance;
 
 /// The judgement on a text that reads these tables, as `name alias`, and limits itself so often.
 fn judged(tables: &[&str], limits: usize) -> Eligible {
@@ -250,8 +251,9 @@ fn equality_with_what_is_not_common_gets_one_plan() {
     let plan = "Seq Scan on public.t\n  Output: $2, $3\n  Filter: (t.a = $1)";
     let common = |plan: &str, answer: &Answer| {
         let exposure = exposure(plan, &judged(&["t"], 0));
-        exposure.statistics_question()?;
-        exposure.common(answer).map(|common| common.len())
+        let is_hindered = exposure.hindrance().is_some();
+        let common = (!is_hindered).then(|| exposure.common(answer)).flatten();
+        common.map(|common| common.len())
     };
     let all = answer(&CATALOG);
     assert_eq!(common(plan, &all), Some(0));
@@ -361,7 +363,11 @@ fn what_time_it_is_may_be_tried_out_where_there_is_one_row() {
         assert!(!found.is_open() && !found.needs_no_facts(), "{filter}");
         assert!(found.is_single(&with(kind)), "{filter}");
         assert!(!found.has_one_way(&with(kind)), "{filter}");
-        assert!(found.statistics_question().is_none(), "{filter}");
+        assert_eq!(
+            found.hindrance(),
+            Some((Hindrance::Time, vec![])),
+            "{filter}"
+        );
         // Such a function may be somebody's, and local times are in another order than moments.
         let mut unknown = with(kind);
         unknown
@@ -373,6 +379,52 @@ fn what_time_it_is_may_be_tried_out_where_there_is_one_row() {
         }
     }
     assert!(!found("f((t.at > now()))").is_single(&with("1184")));
+}
+
+#[test]
+fn what_keeps_a_plan_from_standing_for_all_is_told() {
+    let hindered = |plan: &str| exposure(plan, &judged(&["t"], 0)).hindrance();
+    let scan = |filter: &str| format!("Seq Scan on public.t\n  Output: $2, $3\n  Filter: {filter}");
+    for (plan, hindrance, arguments) in [
+        (scan("(t.a > $1)"), Hindrance::Weighed, vec![0]),
+        (
+            scan("((t.b ~~ $2) AND (t.a = $1))"),
+            Hindrance::Weighed,
+            vec![1],
+        ),
+        (
+            scan("((t.a = $1) AND (t.a <> $3))"),
+            Hindrance::Twice,
+            vec![0, 2],
+        ),
+        (
+            scan("((t.a = $1) AND (t.at > now()))"),
+            Hindrance::Time,
+            vec![],
+        ),
+        (
+            scan("((t.a = $1) AND (f(t.b) = 5))"),
+            Hindrance::Grows,
+            vec![],
+        ),
+        (
+            "Append\n  -> Seq Scan on public.t\n    Output: $2, $3\n    Filter: (t.a = $1)\n  \
+             -> Result"
+                .to_owned(),
+            Hindrance::Excludes,
+            vec![0],
+        ),
+        (
+            "Hash Join\n  Output: $2, $3\n  -> Seq Scan on public.t\n    Filter: (t.a = $1)\n  \
+             -> Hash"
+                .to_owned(),
+            Hindrance::Hashed,
+            vec![],
+        ),
+    ] {
+        assert_eq!(hindered(&plan), Some((hindrance, arguments)), "{plan}");
+    }
+    assert_eq!(hindered(&scan("(t.a = $1)")), None);
 }
 
 /// How far an argument may lead away from the present its guard says.

@@ -7,7 +7,7 @@ impl Visibility {
     pub(in crate::oracle) fn is_searched_for(&self, argument: usize) -> bool {
         let uses = self.uses().filter(|used| used.argument == argument);
         let searched: Vec<bool> = uses.map(|used| used.is_searched).collect();
-        !self.weighed && !searched.is_empty() && !searched.contains(&false)
+        self.weighed.is_empty() && !searched.is_empty() && !searched.contains(&false)
     }
 
     /// Whether a column is compared with the elements of an array that is an argument, and none of
