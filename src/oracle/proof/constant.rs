@@ -370,6 +370,7 @@ impl Constant {
             return false;
         }
         self.may_fail = false;
+        self.guards.retain(|guard| guard.check != Check::Interval);
         self.zones.clear();
         for leaf in work.clone().leaves_like(other, types) {
             self.may_fail |= leaf.is_fallible();

@@ -453,6 +453,11 @@ fn an_interval_may_be_an_argument() {
         let (argument, check) = (0, Check::Interval);
         assert_eq!(guards, [Guard { argument, check }]);
     }
+    // What is computed for the rows that come out is computed then, and fails or not.
+    let output = |output: &str| drawn(&BY_KEY.replace("$1", "1").replace("$2, $3", output));
+    let (literal, generic) = ("(now() - '1 year'::interval)", "(now() - $1)");
+    let (_, guards) = exposed(&output(literal), &output(generic), &types, pair).expect(generic);
+    assert_eq!(guards, []);
     assert!(
         exposed(
             &plan("('1 day'::interval + now())"),
