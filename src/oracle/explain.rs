@@ -273,7 +273,11 @@ fn generic_explained(
     };
     visibility.knows_text(&topic.text, &env.lent.scan, eligible);
     visibility.shares(shared.as_deref());
-    let found = lists::of_plan(&visibility, &guards, candidate.statement.recipe());
+    let found = lists::of_plan(
+        &visibility,
+        &guards,
+        (candidate.statement.recipe(), dialect.server_major),
+    );
     let exposure = Exposure {
         generic,
         visibility: Box::new(visibility),

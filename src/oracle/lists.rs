@@ -31,6 +31,12 @@ use crate::statement::{Recipe, Statement, Terms};
 /// `numeric` all but the first.
 const HOLD_INTEGERS: [u32; 6] = [1007, 1028, 1021, 1016, 1022, 1231];
 
+/// The first server that searches an index for `x = $1 OR x = $2` as for `x IN ($1, $2)`
+/// (`match_orclause_to_indexcol` in `indxpath.c`). Of values that OR joins, unlike those of IN, it
+/// makes one condition if all are equal, which is then planned as `x = $1` (`process_duplicate_ors`
+/// in `prepqual.c`). A plan does not show which of the two the text says.
+const MERGES_ALTERNATIVES: u16 = 18;
+
 /// What lists there are in a statement whose generic plan may be trusted otherwise.
 pub(super) enum Lists {
     /// None that matter.
@@ -42,9 +48,14 @@ pub(super) enum Lists {
 }
 
 /// What lists the plan has for arguments, with these guards on them.
-pub(super) fn of_plan(exposure: &Visibility, guards: &[Guard], recipe: &Recipe) -> Lists {
+pub(super) fn of_plan(
+    exposure: &Visibility,
+    guards: &[Guard],
+    (recipe, server_major): (&Recipe, u16),
+) -> Lists {
     let lists = recipe.list_arguments();
-    if exposure.takes_arrays(&lists) {
+    let may_merge = server_major >= MERGES_ALTERNATIVES && exposure.takes_alternatives();
+    if exposure.takes_arrays(&lists) || may_merge {
         return Lists::Weighed;
     }
     let argument = match lists[..] {

@@ -14,7 +14,8 @@ pub enum Hindrance {
     TriedOut,
     /// It tries out what time it is, and there may be several rows.
     Time,
-    /// How many elements a list has leads to another plan.
+    /// How many elements a list has leads to another plan, or whether what OR joins are different
+    /// values.
     List,
     /// A value is weighed: it bounds a range, is a pattern or a limit, or something is made of it.
     Weighed,
@@ -47,7 +48,7 @@ impl Hindrance {
                 "the planner tries out what has another value at another moment, or a limit"
             }
             Self::Time => "the plan depends on the time, and there may be several rows",
-            Self::List => "lists of other lengths get other plans",
+            Self::List => "lists of other lengths, or equal values that OR joins, get other plans",
             Self::Weighed => "a range, a pattern, a limit or a function of a value decides",
             Self::Hashed => "rows come in the order of a hash table, whose size is estimated",
             Self::Excludes => "which tables or partitions are read depends on the value",

@@ -735,6 +735,32 @@ fn what_time_it_is_is_tried_out_where_it_matters() {
     }
 }
 
+/// Since 18 an index is searched for values that OR joins as for a list. Those that are equal the
+/// planner makes one condition before, so that the column is constant, and rows are sorted
+/// otherwise.
+#[test]
+fn equal_values_that_or_joins_are_one() {
+    let tables = "CREATE TABLE a (id int PRIMARY KEY, x int, y int, z int); \
+        INSERT INTO a SELECT g, g / 200, g::bigint * 7919 % 10, g::bigint * 104729 % 3 \
+        FROM generate_series(1, 200000) g; CREATE INDEX ON a (x, y); \
+        CREATE FUNCTION is54(int) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT $1 = 54'; \
+        ANALYZE a";
+    let few = [("prepare_threshold", "3"), ("trials", "off")];
+    let summary = same_under(&few, tables, |client, _, round| {
+        for k in 0..5 {
+            let (one, other) = (50 + k, if round < 8 { 100 + round } else { 50 + k });
+            for text in [
+                format!("SELECT id, y, z FROM a WHERE x = {one} OR x = {other} ORDER BY y, z"),
+                format!("SELECT y, id FROM a WHERE NOT (x <> {one} AND x <> {other}) ORDER BY y"),
+                format!("SELECT id FROM a WHERE x = {one} OR is54(x) ORDER BY y, z"),
+            ] {
+                client.query(&text);
+            }
+        }
+    });
+    assert!(summary.count(Counter::Converted) > 50, "{summary}");
+}
+
 /// Nearly all values of a column of a few kinds are common ones. Those that get the plan of the
 /// others are planned once; the one that fills a tenth of the table, and the rare one, are not.
 #[test]

@@ -382,6 +382,27 @@ fn what_time_it_is_may_be_tried_out_where_there_is_one_row() {
 }
 
 #[test]
+fn values_that_or_joins_are_told_from_lists() {
+    let takes = |condition: &str| {
+        let plan = BY_KEY.replace("(t.id = $1)", condition);
+        exposure(&plan, &judged(&["t"], 0)).takes_alternatives()
+    };
+    assert!(takes("(t.id = ANY (ARRAY[$1, $3]))"));
+    assert!(takes("((t.id = ANY (ARRAY[$1, 54])) AND (t.a = $3))"));
+    assert!(!takes("(t.id = ANY ('{1,2}'::integer[]))"));
+    assert!(!takes("(t.id = $1)"));
+    let types = [1007];
+    let pair = (&Hidden::default(), &judged(&["t"], 0));
+    let [literal, generic] = ["'{1,2}'::integer[]", "$1"].map(|list| {
+        drawn(&format!(
+            "Index Scan using k on public.t\n  Output: t.a\n  Index Cond: (t.id = ANY ({list}))"
+        ))
+    });
+    let (list, _) = exposed(&literal, &generic, &types, pair).expect("one plan");
+    assert!(!list.takes_alternatives());
+}
+
+#[test]
 fn what_keeps_a_plan_from_standing_for_all_is_told() {
     let hindered = |plan: &str| exposure(plan, &judged(&["t"], 0)).hindrance();
     let scan = |filter: &str| format!("Seq Scan on public.t\n  Output: $2, $3\n  Filter: {filter}");

@@ -1,5 +1,6 @@
 //! What a plan does with lists.
 
+use super::super::plan::Test;
 use super::Visibility;
 
 impl Visibility {
@@ -18,5 +19,12 @@ impl Visibility {
             .iter()
             .filter(|condition| condition.is_array);
         arrays.any(|condition| condition.arguments.iter().any(|at| !lists.contains(at)))
+    }
+
+    /// Whether a column is compared with the elements of an array of which each stands for itself,
+    /// and some are arguments.
+    pub(in crate::oracle) fn takes_alternatives(&self) -> bool {
+        let mut listed = self.conditions.iter().filter(|it| it.test == Test::Listed);
+        listed.any(|condition| !condition.is_array && !condition.arguments.is_empty())
     }
 }
