@@ -258,6 +258,53 @@ fn clients_are_let_in_otherwise_from_then_on() {
     }
 }
 
+/// A table of a database says who asks for its users, until it says otherwise.
+#[test]
+fn a_database_asks_for_its_users_otherwise_from_then_on() {
+    let server = asking("scram-sha-256", ROLES);
+    let mut scene = Scene::new(&server.host_port());
+    let keeper = Users::new(&[("keeper", "kept")]);
+    let usual = format!(
+        "auth_file = '{}'\nauth_type = 'scram-sha-256'\nauth_user = 'keeper'\nauth_cache_s = 0\n\
+         upstream = '{}'\n",
+        keeper.path(),
+        server.host_port()
+    );
+    let mut enters = |table: &str| {
+        write(&scene.place, &format!("{usual}{table}"));
+        let answer = scene.console.query("RELOAD");
+        assert_eq!(tags(&answer), "CZ", "{table}: {answer:?}");
+        let attempt = login(&scene.address, "visitor", "right");
+        attempt.client.is_some()
+    };
+    let query = |what: &str| {
+        format!(
+            "auth_query = 'SELECT rolname, rolpassword FROM pg_authid WHERE rolname = {what}'\n"
+        )
+    };
+    assert!(enters(""));
+    assert!(!enters(&format!(
+        "[databases.postgres]\n{}",
+        query("$1 || 1")
+    )));
+    assert!(enters(&format!(
+        "[databases.other]\n{}[databases.postgres]\n",
+        query("$1 || 1")
+    )));
+    assert!(enters(&format!(
+        "{}[databases.postgres]\n{}",
+        query("$1 || 1"),
+        query("$1")
+    )));
+    assert!(!enters(&format!(
+        "{}[databases.postgres]\n",
+        query("$1 || 1")
+    )));
+    // Who has no password in the file cannot ask.
+    assert!(!enters("[databases.postgres]\nauth_user = 'stranger'\n"));
+    assert!(enters("[databases.postgres]\nauth_user = 'keeper'\n"));
+}
+
 #[test]
 fn switches_are_kept_elsewhere_from_then_on() {
     let mut scene = Scene::new(&server::address());
