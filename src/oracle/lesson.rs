@@ -340,6 +340,10 @@ impl Lesson {
             if let State::About(candidate, _) = state {
                 candidate.leave(env.standing);
             }
+            if looks {
+                let database = &env.standing.database;
+                database.looked_in_vain(self.since, env.now);
+            }
             return Err(Reason::InTransaction);
         }
         match state {

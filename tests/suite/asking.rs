@@ -128,3 +128,25 @@ fn a_database_that_keeps_changing_is_asked_less_and_less() {
     assert!(last * 10 < first * 30, "{first} {second} {last}\n{summary}");
     assert!(summary.count(Counter::LessonsUnpaid) > 3, "{summary}");
 }
+
+/// A look that is taken in front of a definition is of no use where the transaction sees an old
+/// catalog, which only the answer tells. It keeps nobody from looking when it is over.
+#[test]
+fn a_definition_that_sees_an_old_catalog_keeps_nobody_from_asking() {
+    let database = server::database(SETUP);
+    let seldom = [&DEFAULT[..], &[("catalog_watch_ms", "60000")]].concat();
+    let proxy = Proxy::with(&server::address(), &seldom);
+    let mut client = Client::login(proxy.address(), &database);
+    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ";
+    client.query(begin);
+    client.query("CREATE TABLE IF NOT EXISTS towns (id int, name text)");
+    client.query("COMMIT");
+    for id in 1..=300 {
+        client.query(begin);
+        client.query(&format!("SELECT name FROM people WHERE id = {id}"));
+        client.query(&format!("UPDATE people SET town = 3 WHERE id = {id}"));
+        client.query("COMMIT");
+    }
+    let summary = proxy.summary();
+    assert!(summary.count(Counter::Converted) > 300, "{summary}");
+}

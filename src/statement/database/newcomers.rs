@@ -91,6 +91,12 @@ impl Database {
         others_due.store(due(SHARE_OF_OTHERS), Ordering::Relaxed);
     }
 
+    /// A look has taken so many milliseconds, from `asked` on, and is of no use: whoever is new may
+    /// take on the next one.
+    pub fn looked_in_vain(&self, asked: Millis, now: Millis) {
+        self.has_looked_first(now.since(asked).max(1), now);
+    }
+
     /// A new connection waits for somebody else's look: the next regular one comes earlier, if it
     /// can be paid for.
     pub fn awaits_look(&self) {
@@ -165,6 +171,15 @@ mod tests {
         // It is never heard of again.
         assert!(!database.looks_first(Millis(1_029)));
         assert!(database.looks_first(Millis(1_030)));
+    }
+
+    #[test]
+    fn a_look_in_vain_leaves_the_next_to_whoever_is_new() {
+        let database = Database::default();
+        assert!(database.looks_first(Millis(10)));
+        database.looked_in_vain(Millis(10), Millis(14));
+        assert!(!database.looks_first(Millis(17)));
+        assert!(database.looks_first(Millis(18)));
     }
 
     /// A connection that is there for one transaction, as its predecessors were, has no use of it.
