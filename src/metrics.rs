@@ -30,7 +30,7 @@ pub use times::{BOUNDS, TimedRoute, Times};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Counter {
-    /// Simple queries received, but for those that are too long or malformed to be read.
+    /// Simple queries received.
     Queries,
     /// Queries run as prepared statements.
     Converted,

@@ -345,6 +345,8 @@ fn a_query_of_megabytes_goes_through_unscanned() {
         }
     });
     assert!(summary.passed(Reason::TooLong) > 0, "{summary}");
+    let counted = summary.count(Counter::Converted) + summary.passed_through();
+    assert_eq!(summary.count(Counter::Queries), counted, "{summary}");
 }
 
 #[test]

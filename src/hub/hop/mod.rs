@@ -201,7 +201,10 @@ impl Hop<'_> {
                 }
             }
             frontend::QUERY => match frame::query_text(body) {
-                Some(text) => return self.relay_query(text, Reason::TooLong),
+                Some(text) => {
+                    self.counts_query();
+                    return self.relay_query(text, Reason::TooLong);
+                }
                 None => self.relay_unseen(tag, Reason::TooLong),
             },
             frontend::TERMINATE if is_of_use(self.client, self.upstream, self.lent, self.now) => {

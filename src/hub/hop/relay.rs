@@ -165,6 +165,7 @@ impl Hop<'_> {
     /// malformed: if it is a statement, it may do anything.
     pub(super) fn relay_unseen(&mut self, tag: u8, reason: Reason) {
         if tag == frontend::QUERY {
+            self.counts_query();
             self.count_passed(reason);
         }
         self.upstream.standing.relays_unread(tag);

@@ -171,14 +171,20 @@ impl Hop<'_> {
         }
     }
 
-    /// A Query has come.
+    /// A Query has come, which may be one that is not read.
     #[inline]
-    pub(super) fn meets_query(&mut self) {
+    pub(super) fn counts_query(&mut self) {
         self.lent.counters().add(Counter::Queries, 1);
         self.client.counts.queries += 1;
-        self.client.habits.simple();
         let begins = self.upstream.standing.status == Status::Idle && !self.client.is_loose;
         self.client.counts.transactions += u64::from(begins);
+    }
+
+    /// A Query has come, and is read.
+    #[inline]
+    pub(super) fn meets_query(&mut self) {
+        self.counts_query();
+        self.client.habits.simple();
         self.client.lessons = 0;
         self.client.asked = Default::default();
     }
