@@ -1,6 +1,8 @@
 //! The tables of the built-in workloads, in a schema of their own: pgbench's, those of the
 //! partition and function workloads, and those of the habits, of which each tenant has a schema.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, bail};
 
 use super::client::Client;
@@ -18,6 +20,8 @@ const HABITS: &str = include_str!("habits/schema.sql");
 const COMMENT: &str = "made by pgautoprep, which removes it after measuring";
 /// The advisory lock that keeps two runs in one database apart: "pgautopr" in ASCII.
 const LOCK: u64 = 0x7067_6175_746f_7072;
+/// How long the session of a run that has just ended may take to end.
+const ENDING: Duration = Duration::from_secs(2);
 /// Branches; every account belongs to one. The join's IN list names all of them.
 const BRANCHES: u32 = 10;
 /// Partitions of `p`.
@@ -30,8 +34,12 @@ const PARTITIONS: u32 = 128;
 /// Another run is measuring in this database, or there is such a schema that is not ours.
 pub(crate) async fn claim(client: &mut Client) -> anyhow::Result<()> {
     let locked = format!("SELECT pg_try_advisory_lock({LOCK})");
-    if client.execute(&locked).await?.as_deref() != Some("t") {
-        bail!("another run is measuring in this database");
+    let begun = Instant::now();
+    while client.execute(&locked).await?.as_deref() != Some("t") {
+        if begun.elapsed() > ENDING {
+            bail!("another run is measuring in this database");
+        }
+        tokio::time::sleep(ENDING / 20).await;
     }
     let mut ours = false;
     for schema in SCHEMAS {
