@@ -49,7 +49,9 @@ pub(super) fn answered(
     let one_way = keys.is_some_and(|keys| visibility.has_one_way(keys));
     let kinds = candidate.terms.kinds();
     let is_single = |keys: &Answer| {
-        visibility.is_single(keys) && !visibility.searches_for_moments(keys, &kinds)
+        visibility.is_single(keys)
+            && !visibility.searches_for_moments(keys, &kinds)
+            && !visibility.may_mix_needs(keys, &kinds)
     };
     let one_row = !one_way && keys.is_some_and(is_single);
     if !one_way && !one_row {

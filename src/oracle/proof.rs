@@ -58,9 +58,10 @@
 //!   (`searches_for_moments`).
 //! - Nodes above give at most one row of one; the plan shows it.
 //! - A plan that visits other rows computes with them nothing that could fail or tell: conditions
-//!   are comparisons of columns with constants or each other, of types for which every comparison
-//!   has a result (facts `c`); for these the names in the plan must be the tables' (facts `n`: each
-//!   table read is one that the text names, none is renamed, and there are no others). With more
+//!   are comparisons of columns with constants or each other, joined by AND, OR and NOT, of types
+//!   for which every comparison has a result (facts `c`); for these the names in the plan must be
+//!   the tables' (facts `n`: each table read is one that the text names, none is renamed, and there
+//!   are no others). Where OR and NOT join them, no local time is compared with a moment. With more
 //!   than one table, results below the join are plain columns.
 //! - No predicate is locked: the transaction is not serializable, which the default says (fact `s`)
 //!   and the session looks out for ([`Terms::one_row`](crate::statement::Terms)).

@@ -761,6 +761,49 @@ fn equal_values_that_or_joins_are_one() {
     assert!(summary.count(Counter::Converted) > 50, "{summary}");
 }
 
+/// Whatever else is compared of the row that a key finds, if that has a result for every row.
+#[test]
+fn a_row_found_by_its_key_may_have_alternatives() {
+    let tables = "CREATE TABLE jobs (id int PRIMARY KEY, owner int, state text, \
+        locked timestamptz, local timestamp); INSERT INTO jobs SELECT g, \
+        CASE WHEN g % 3 = 0 THEN NULL ELSE g % 7 END, 's' || g % 4, NULL, localtimestamp \
+        FROM generate_series(1, 5000) g; CREATE INDEX ON jobs (owner); \
+        CREATE INDEX ON jobs (locked); ANALYZE jobs";
+    let few = [("prepare_threshold", "3"), ("trials", "off")];
+    let summary = same_under(&few, tables, |client, _, round| {
+        for k in 0..5 {
+            let id = 1 + (round * 973 + k * 733) % 5100;
+            for text in [
+                format!(
+                    "UPDATE jobs SET locked = now() WHERE id = {id} \
+                     AND (locked IS NULL OR locked < now() - interval '5 minutes') RETURNING id"
+                ),
+                format!(
+                    "SELECT state FROM jobs WHERE id = {id} AND (owner = {k} OR owner IS NULL)"
+                ),
+                format!(
+                    "SELECT id, state FROM jobs WHERE id = {id} \
+                     AND NOT (state = 's{k}' AND owner = 3)"
+                ),
+            ] {
+                client.query(&text);
+            }
+        }
+    });
+    assert_eq!(summary.count(Counter::StatementsRenewed), 0, "{summary}");
+    assert!(summary.count(Counter::Converted) > 100, "{summary}");
+    // What may fail does so for rows that another plan visits.
+    let summary = same_under(&few, tables, |client, _, round| {
+        for k in 0..5 {
+            let id = 1 + (round * 973 + k * 733) % 5100;
+            client.query(&format!(
+                "SELECT state FROM jobs WHERE id = {id} AND (owner = {k} OR 10 / owner > 1)"
+            ));
+        }
+    });
+    assert_ne!(summary.count(Counter::StatementsRenewed), 0, "{summary}");
+}
+
 /// Nearly all values of a column of a few kinds are common ones. Those that get the plan of the
 /// others are planned once; the one that fills a tenth of the table, and the rare one, are not.
 #[test]

@@ -53,12 +53,14 @@ pub(super) struct Condition {
 
 /// What all expressions of a node come to.
 #[derive(Debug, Default)]
-pub(super) struct Conditions {
+pub(super) struct Conditions<'t, 'a> {
     /// Those that are understood, joined by AND.
     pub known: Vec<Condition>,
-    /// There are others.
-    pub has_others: bool,
-    /// The arguments of those.
+    /// Those that are more than one comparison.
+    pub others: Vec<&'t [Token<'a>]>,
+    /// Something else is done than to look whether conditions hold.
+    pub does_more: bool,
+    /// The arguments of what is not understood.
     pub weighed: Vec<usize>,
 }
 
@@ -79,7 +81,7 @@ pub(super) fn is_result(label: &str) -> bool {
 }
 
 /// The conditions of this node. Those of a bitmap's heap scan repeat those of its index.
-pub(super) fn conditions(node: &Node<'_>) -> Conditions {
+pub(super) fn conditions<'t, 'a>(node: &'t Node<'a>) -> Conditions<'t, 'a> {
     let mut all = Conditions::default();
     if node.kind == "Bitmap Index Scan" {
         return all;
@@ -89,7 +91,7 @@ pub(super) fn conditions(node: &Node<'_>) -> Conditions {
         let label = expression.label;
         if !is_condition(label) {
             // The conflict's condition looks at the row in the way, whatever the plan.
-            all.has_others |= !is_result(label) && label != "Conflict Filter";
+            all.does_more |= !is_result(label) && label != "Conflict Filter";
             let only_computed = label == "Output" && node.kind != "ProjectSet";
             if !only_computed {
                 all.weighed.extend(arguments(tokens));
@@ -110,9 +112,9 @@ pub(super) fn conditions(node: &Node<'_>) -> Conditions {
     all
 }
 
-impl Conditions {
+impl<'t, 'a> Conditions<'t, 'a> {
     /// A condition without its parentheses, or several of them with AND between.
-    fn all_of(&mut self, tokens: &[Token<'_>]) {
+    fn all_of(&mut self, tokens: &'t [Token<'a>]) {
         if let Some(condition) = condition(tokens) {
             self.known.push(condition);
             return;
@@ -126,11 +128,11 @@ impl Conditions {
         }
     }
 
-    fn one(&mut self, tokens: &[Token<'_>]) {
+    fn one(&mut self, tokens: &'t [Token<'a>]) {
         match condition(tokens) {
             Some(condition) => self.known.push(condition),
             None => {
-                self.has_others = true;
+                self.others.push(tokens);
                 self.weighed.extend(arguments(tokens));
             }
         }
@@ -312,21 +314,21 @@ mod tests {
     use crate::oracle::proof::align::align;
     use crate::oracle::proof::tree::tests::drawn;
 
-    fn of(plan: &str) -> Conditions {
+    fn of(plan: &str) -> Conditions<'static, 'static> {
         let literal = plan
             .replace("$1", "1")
             .replace("$2", "2")
             .replace("$3", "3");
-        let (literal, generic) = (drawn(&literal), drawn(plan));
+        let [literal, generic] = [&*literal, plan].map(|it| &*Box::leak(Box::new(drawn(it))));
         let hidden = Hidden {
             bare: &[true; 3],
             stored: &[],
         };
-        let aligned = align(&literal, &generic, &[23, 25, 23], &hidden).expect("one plan");
-        conditions(&aligned.nodes[0])
+        let aligned = align(literal, generic, &[23, 25, 23], &hidden).expect("one plan");
+        conditions(&Box::leak(Box::new(aligned)).nodes[0])
     }
 
-    fn filter(condition: &str) -> Conditions {
+    fn filter(condition: &str) -> Conditions<'static, 'static> {
         of(&format!("Seq Scan on public.t\n  Filter: {condition}"))
     }
 
@@ -355,7 +357,7 @@ mod tests {
         );
         assert!(found.known.iter().all(|c| c.column.alias == "A"));
         assert!(found.known[5].is_searched && found.known[5].column.as_text);
-        assert!(!found.has_others && !found.known[0].is_searched);
+        assert!(found.others.is_empty() && !found.does_more && !found.known[0].is_searched);
         let list = filter("(t.id = ANY (ARRAY[$1, 5, $3]))");
         assert_eq!(
             (list.known[0].test, &*list.known[0].arguments),
@@ -400,7 +402,7 @@ mod tests {
         ] {
             assert_eq!(filter(condition).weighed, weighed, "{condition}");
         }
-        assert!(filter("(lower(t.a) ~~ t.b)").has_others);
+        assert_eq!(filter("(lower(t.a) ~~ t.b)").others.len(), 1);
         let set = of("ProjectSet\n  Output: generate_series(1, $1)");
         assert_eq!(set.weighed, [0]);
         let limit = of("Limit\n  Run Condition: (row_number() OVER (?) <= $1)\n  Output: $2");

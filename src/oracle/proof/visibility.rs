@@ -5,6 +5,7 @@ mod hindered;
 mod inline;
 mod listed;
 mod moments;
+mod needs;
 mod nodes;
 mod shared;
 
@@ -16,6 +17,7 @@ use super::align::{Aligned, Node};
 use super::kinds::{JOINS, ONLY_WAYS, SHARING, TABLE_SCANS};
 use super::plan::{self, Column, Condition, Test};
 use super::statistics::{self, Fact, Known, Subject, Tables};
+use super::total::Need;
 use super::tree::text;
 use crate::oracle::answer::Answer;
 use crate::sql::eligible::{Eligible, Named};
@@ -32,6 +34,8 @@ pub(in crate::oracle) struct Visibility {
     named: Option<Vec<Named>>,
     pub(super) scans: Vec<Scan>,
     conditions: Vec<Condition>,
+    /// What all other conditions need of the columns they compare.
+    needs: Vec<(Column, Need)>,
     /// There is no theorem, whatever the catalog says.
     is_open: bool,
     /// There is one way to run it.
@@ -104,6 +108,7 @@ impl Visibility {
             named: eligible.tables.clone(),
             scans: Vec::new(),
             conditions: Vec::new(),
+            needs: Vec::new(),
             // What limits rows is not shown, and is tried out if it can be.
             is_open: aligned.tries_out
                 || limits > 0 && eligible.limits.is_none_or(|n| n < limits)
@@ -141,7 +146,9 @@ impl Visibility {
         let is_table = TABLE_SCANS.contains(&node.kind);
         let is_chain = nodes.iter().all(|other| is_only_child(other, nodes));
         // Above the one table there is the same row whatever the plan.
-        self.multiplies |= found.has_others && (is_table || !is_chain);
+        if is_table || !is_chain {
+            self.multiplies |= found.does_more || !self.takes_needs(&found.others);
+        }
         self.multiplies |= !(is_table || is_single(node));
         self.weighed.append(&mut found.weighed);
         if !is_table {
@@ -223,6 +230,7 @@ impl Visibility {
             return None;
         }
         let columns = self.columns(&self.conditions);
+        let columns = self.with_needs(columns);
         Some(statistics::keys_query(&self.subject(&columns)).into_bytes())
     }
 
@@ -264,9 +272,10 @@ impl Visibility {
         !self.multiplies
             && self.is_built_in(&facts)
             && facts.contains(&Fact::Unserializable)
-            && (others.is_empty() || self.is_named(&facts))
+            && (others.is_empty() && self.needs.is_empty() || self.is_named(&facts))
             && (by_index || by_name())
             && others.iter().all(safe)
+            && self.has_needs(&facts)
     }
 
     /// Whether all columns of a key are compared with one value each, by an equality that is the

@@ -337,6 +337,40 @@ fn what_the_planner_may_try_out_has_no_theorem() {
     assert!(exposure(&limit, &computed).is_open());
 }
 
+/// Conditions of several parts, each of which has a result for every row.
+#[test]
+fn a_row_that_is_found_may_be_looked_at_in_several_ways() {
+    let filter =
+        |filter: &str| exposure(&format!("{BY_KEY}\n  Filter: {filter}"), &judged(&["t"], 0));
+    let all = answer(&CATALOG);
+    for text in [
+        "((t.a = 5) OR (t.a IS NULL))",
+        "((t.a <> 4) AND ((t.a = $3) OR (t.id > 7)))",
+        "(NOT ((t.a = 5) AND (t.id = 3)))",
+    ] {
+        let found = filter(text);
+        assert!(found.is_single(&all), "{text}");
+        assert!(!found.may_mix_needs(&all, &[23, 25, 23]), "{text}");
+        // Names and types are looked at.
+        for (kind, name) in [("n", ""), ("c", "a")] {
+            assert!(!found.is_single(&without(kind, name)), "{text} {kind}");
+        }
+    }
+    for text in [
+        "((t.a = 5) OR f(t.a))",
+        "((t.a = 5) OR ((10 / t.a) > 1))",
+        "((t.b = 5) OR (t.a = 5))",
+        "((t.a = 5) OR (t.b ~~ 'x%'::text))",
+    ] {
+        assert!(!filter(text).is_single(&all), "{text}");
+    }
+    // A local time may be compared with a moment.
+    let local = answer(&[&CATALOG[..], &[["c", "0", "at", "1114 t 0 t f t"]]].concat());
+    let found = filter("((t.at > $2) OR (t.at IS NULL))");
+    assert!(found.is_single(&local) && found.may_mix_needs(&local, &[23, oid::TIMESTAMPTZ, 23]));
+    assert!(!found.may_mix_needs(&local, &[23, oid::TIMESTAMP, 23]));
+}
+
 /// What time it is leads to another plan at another moment, which gives the same row.
 #[test]
 fn what_time_it_is_may_be_tried_out_where_there_is_one_row() {
