@@ -326,27 +326,36 @@ impl Lesson {
         }
     }
 
-    /// All answers are here.
-    fn answered(&mut self, env: &mut Env<'_>) -> Result<Step, Reason> {
-        let answers = self.keep_questions(env);
-        let state = std::mem::replace(&mut self.state, State::Idle);
-        env.is_pointless |= self.cancelled.is_some();
+    /// The state, if what was answered in it is of use: a transaction may see the catalog as nobody
+    /// else does.
+    ///
+    /// # Errors
+    /// [`Reason::InTransaction`]: it is not.
+    fn of_use(&self, state: State, env: &mut Env<'_>) -> Result<State, Reason> {
         let looks = matches!(
             state,
             State::Glance(..) | State::Watch(..) | State::Names(_)
         );
         let is_old = self.is_inside && env.standing.sees_otherwise();
-        if is_old && (looks || !env.standing.sees_the_present()) {
-            if let State::About(candidate, _) = state {
-                candidate.leave(env.standing);
-            }
-            if looks {
-                let database = &env.standing.database;
-                database.looked_in_vain(self.since, env.now);
-            }
-            return Err(Reason::InTransaction);
+        if !is_old || !looks && env.standing.sees_the_present() {
+            return Ok(state);
         }
-        match state {
+        if let State::About(candidate, _) = state {
+            candidate.leave(env.standing);
+        }
+        if looks {
+            let database = &env.standing.database;
+            database.looked_in_vain(self.since, env.now);
+        }
+        Err(Reason::InTransaction)
+    }
+
+    /// All answers are here.
+    fn answered(&mut self, env: &mut Env<'_>) -> Result<Step, Reason> {
+        let answers = self.keep_questions(env);
+        let state = std::mem::replace(&mut self.state, State::Idle);
+        env.is_pointless |= self.cancelled.is_some();
+        match self.of_use(state, env)? {
             State::Idle => Err(Reason::OracleFailed),
             State::Glance(asked, glance) => {
                 let is_same = watch::glanced((asked, glance), &answers, env)?;
