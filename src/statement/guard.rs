@@ -46,8 +46,8 @@ pub enum Check {
     Shift,
     /// The value is a list of at most this many elements.
     Elements(usize),
-    /// The value is a number and a unit of time, or hours, minutes and seconds, and less than a
-    /// few thousand years.
+    /// The value is a number and a unit of time, or hours, minutes and seconds, and less than two
+    /// thousand years.
     Interval,
 }
 
@@ -106,8 +106,19 @@ impl Check {
     /// the present to a moment that there is (`DecodeInterval` in `datetime.c`).
     #[must_use]
     pub fn is_short(text: &[u8]) -> bool {
-        const UNITS: [&[u8]; 9] = [
-            b"sec", b"second", b"min", b"minute", b"hour", b"day", b"week", b"mon", b"month",
+        // The units with the digits that their number may have. The calendar begins 4,713 years
+        // before the first (`MIN_TIMESTAMP` in `datatype/timestamp.h`).
+        const UNITS: [(&[u8], usize); 10] = [
+            (b"sec", 5),
+            (b"second", 5),
+            (b"min", 5),
+            (b"minute", 5),
+            (b"hour", 5),
+            (b"day", 5),
+            (b"week", 5),
+            (b"mon", 4),
+            (b"month", 4),
+            (b"year", 3),
         ];
         let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (number, rest) = text.split_at(digits);
@@ -118,11 +129,9 @@ impl Check {
         }
         let unit = rest.strip_prefix(b" ").unwrap_or(rest);
         let one = unit.strip_suffix(b"s").unwrap_or(unit);
-        let is = |known: &[u8]| one.eq_ignore_ascii_case(known);
-        match UNITS.into_iter().any(is) {
-            true => (1..=5).contains(&number.len()),
-            false => (1..=3).contains(&number.len()) && is(b"year"),
-        }
+        UNITS.into_iter().any(|(known, digits)| {
+            one.eq_ignore_ascii_case(known) && (1..=digits).contains(&number.len())
+        })
     }
 }
 
@@ -260,6 +269,7 @@ mod tests {
             "'90min'",
             "'99999 Seconds'",
             "'2 mons'",
+            "'9999 months'",
             "'999 years'",
             "'01:30'",
             "'9999:59:59'",
@@ -274,6 +284,7 @@ mod tests {
             "'7  days'",
             "'100000 days'",
             "'1000 years'",
+            "'10000 mons'",
             "'1 year 2 mons'",
             "'1 fortnight'",
             "'1 dayss'",

@@ -715,6 +715,42 @@ fn a_row_that_has_not_expired_is_found_by_one_plan() {
     assert!(summary.count(Counter::Converted) > 200, "{summary}");
 }
 
+/// What leads out of the calendar fails before anything runs, whether there is a row or not.
+#[test]
+fn an_interval_that_leads_too_far_fails_at_once() {
+    let tables = "CREATE TABLE s (id int PRIMARY KEY, at timestamptz); \
+        INSERT INTO s SELECT g, now() FROM generate_series(1, 1000) g; ANALYZE s";
+    let few = [("prepare_threshold", "3"), ("trials", "off")];
+    let summary = same_under(&few, tables, |client, _, round| {
+        for k in 1..6 {
+            let id = round * 97 % 1200;
+            let [usual, years, far] =
+                ["days", "years", "months"].map(|unit| format!("interval '{k} {unit}'"));
+            let far = if round > 5 {
+                "interval '99999 months'"
+            } else {
+                &*far
+            };
+            let years = if round > 5 {
+                "interval '999 years'"
+            } else {
+                &*years
+            };
+            for time in [
+                format!("now() - {usual}"),
+                format!("now() - {far}"),
+                format!("CURRENT_DATE - {far}"),
+                format!(
+                    "now() - {years} - {years} - {years} - {years} - {years} - {years} - {years}"
+                ),
+            ] {
+                client.query(&format!("SELECT id FROM s WHERE id = {id} AND at > {time}"));
+            }
+        }
+    });
+    assert!(summary.count(Counter::Converted) > 100, "{summary}");
+}
+
 /// A local time is in another order than the moment it is compared with, and a function of the
 /// user's may be anything.
 #[test]

@@ -71,6 +71,8 @@ pub(super) struct Constant {
     clock: bool,
     /// The time that it is, if it is one that is near the present.
     instant: Option<Instant>,
+    /// That has been moved by an interval.
+    moved: bool,
     /// Values of users' types are made a list, and are relied on to be none themselves.
     lists_made: bool,
     /// The parameters that name time zones. Nothing may fail once they are known.
@@ -107,6 +109,7 @@ impl Constant {
             near: false,
             clock: false,
             instant: None,
+            moved: false,
             lists_made: false,
             zones: Vec::new(),
             plain: true,
@@ -328,6 +331,7 @@ impl Constant {
         operation.made_of = true;
         (operation.plain, operation.parts_plain) = (false, false);
         operation.instant = shifted.as_ref().map(|(kind, _)| *kind);
+        operation.moved = shifted.is_some();
         if operation.parameters.is_empty() {
             operation.work = work.map(|work| work.within("", ""));
             return operation;

@@ -69,7 +69,8 @@ pub(super) fn shifted(
     let ([from, by], ["+" | "-"]) = (parts, operators) else {
         return None;
     };
-    let kind = match from.instant? {
+    // Several intervals may lead as far as the end of the calendar.
+    let kind = match from.instant.filter(|_| !from.moved)? {
         Instant::Moment => Instant::Moment,
         Instant::Local | Instant::Day => Instant::Local,
     };
