@@ -54,14 +54,13 @@
 //!   columns are told by their names (facts `k`, `n`), and all equalities are one, because no
 //!   collation of the database finds different strings equal (facts `c`). Only that by which the
 //!   table itself is read counts, not by what its rows are joined. No key of local times or of days
-//!   is searched for a moment, whose equality is not the key's
-//!   (`searches_for_moments`).
+//!   is searched for a moment, whose equality is not the key's.
 //! - Nodes above give at most one row of one; the plan shows it.
 //! - A plan that visits other rows computes with them nothing that could fail or tell: conditions
 //!   are comparisons of columns with constants or each other, joined by AND, OR and NOT, of types
 //!   for which every comparison has a result (facts `c`); for these the names in the plan must be
 //!   the tables' (facts `n`: each table read is one that the text names, none is renamed, and there
-//!   are no others). Where OR and NOT join them, no local time is compared with a moment. With more
+//!   are no others). No local time is compared with a moment (`searches_for_moments`). With more
 //!   than one table, results below the join are plain columns.
 //! - No predicate is locked: the transaction is not serializable, which the default says (fact `s`)
 //!   and the session looks out for ([`Terms::one_row`](crate::statement::Terms)).

@@ -715,6 +715,37 @@ fn a_row_that_has_not_expired_is_found_by_one_plan() {
     assert!(summary.count(Counter::Converted) > 200, "{summary}");
 }
 
+/// A local time behind the gap of a spring night is no later a moment than one in it. An index of
+/// local times finds nothing there that is found one by one.
+#[test]
+fn a_local_time_is_compared_with_moments_by_the_plan_for_them() {
+    let tables = "CREATE TABLE o (token text PRIMARY KEY, local timestamp, n int); \
+        INSERT INTO o SELECT g || repeat('x', 100), \
+        '2023-01-01'::timestamp + g * interval '30 min', g % 10 \
+        FROM generate_series(1, 80000) g; CREATE INDEX ON o (local); ANALYZE o";
+    let few = [("prepare_threshold", "3"), ("trials", "off")];
+    let tail = "x".repeat(100);
+    let summary = same_under(&few, tables, |client, _, round| {
+        client.query("SET timezone = 'America/New_York'");
+        for k in 0..8 {
+            let (id, from, to) = match round {
+                8.. => (55_779 + k, "2026-03-08 03:00-04", "2026-03-08 03:25-04"),
+                _ => (7 + k, "2023-01-01 00:00-05", "2023-01-02 00:00-05"),
+            };
+            let key = format!("token = '{id}{tail}' AND local");
+            client.query(&format!(
+                "SELECT n FROM o WHERE {key} >= '{from}'::timestamptz \
+                 AND local <= '{to}'::timestamptz"
+            ));
+            client.query(&format!(
+                "UPDATE o SET n = n + 1 WHERE {key} BETWEEN timestamptz '{from}' \
+                 AND timestamptz '{to}' AND (n < 20 OR n IS NULL)"
+            ));
+        }
+    });
+    assert!(summary.count(Counter::Converted) > 100, "{summary}");
+}
+
 /// What leads out of the calendar fails before anything runs, whether there is a row or not.
 #[test]
 fn an_interval_that_leads_too_far_fails_at_once() {
