@@ -30,10 +30,11 @@
 //!   The plan of literals shows it: what could be folded is a literal there, so a call, an
 //!   operator, a cast in parentheses or a word like `CURRENT_DATE` is what remains to be tried out.
 //!   It may stand only where nothing is estimated: among the columns of a result, and behind ON
-//!   CONFLICT. What time it is (`instant`) always has a result and says nothing, so where another
-//!   plan gives the same row, it may be compared with a column of its own type. LIMIT is estimated
-//!   and not shown, so a plan with more limits than the text has numbers behind LIMIT has no
-//!   theorem.
+//!   CONFLICT. What time it is (`instant`, by functions and operators of the server's, fact `t`)
+//!   always has a result and says nothing, if no interval leads far from it ([`Check::Interval`]).
+//!   So where another plan gives the same row, it may be compared with a column of its own type.
+//!   LIMIT is estimated and not shown, so a plan with more limits than the text has numbers behind
+//!   LIMIT has no theorem.
 //! - *What looks like the server's own is its own.* Plans name operators, casts and functions as
 //!   the search path finds them. The catalog has none outside `pg_catalog` with the names and types
 //!   of those that are relied on, and no types with the names of those (fact `b`).
