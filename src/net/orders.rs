@@ -49,7 +49,7 @@ pub(super) struct Joined {
     pub(super) is_spare: bool,
     /// The server had no room for its first try.
     pub(super) is_second: bool,
-    /// Whose connections it has, if it gives them back while it can do without.
+    /// Whose connections it has.
     pub(super) pool: Option<Arc<Pool>>,
     /// For its connection, if that is of a pool and is still to be opened.
     pub(super) place: Option<Place>,
@@ -59,6 +59,13 @@ pub(super) struct Joined {
     pub(super) pass: Pass,
     /// Its place, if the server is to let it in: it may have to make room.
     pub(super) admission: Option<Admission>,
+}
+
+impl Joined {
+    /// Whether it gives its connection back to the pool while it can do without.
+    pub(super) fn gives_back(&self) -> bool {
+        self.pool.is_some() && self.way.destination.sizes.gives_back
+    }
 }
 
 /// A server connection that was opened for a client that has none.

@@ -4,16 +4,16 @@
 mod adrift;
 mod pooled;
 mod proving;
+mod redial;
 mod waiting;
 
 use super::admission::Admission;
 use super::door::{Door, Entered};
 use super::endpoint::Endpoint;
 use super::environment::Environment;
-use super::farewell::{count_end, dismiss};
 use super::halts::Pass;
 use super::news::{Berth, Place};
-use super::orders::{Arrival, Joined, Mailbox, Order, Reached, Via, Welcomed};
+use super::orders::{Joined, Reached, Via, Welcomed};
 use super::phase::Phase;
 use super::pools::Pool;
 use super::reach::{Caller, Failure, Means, reach};
@@ -29,7 +29,7 @@ use crate::wire::canonical::canonical;
 use crate::wire::frame::HEADER;
 use crate::wire::{authentication, fields};
 use pooled::Given;
-use std::io;
+pub(super) use redial::redial;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -150,7 +150,7 @@ impl Visitor {
             worker,
             began,
             is_spare,
-            pool: pool.filter(|_| way.destination.sizes.gives_back),
+            pool,
             place,
             berth,
             pass,
@@ -350,46 +350,7 @@ impl Met {
     }
 }
 
-/// Connects to the server for a client that was to have a warm connection, and hands it to its
-/// worker once more.
-pub(super) async fn redial(arrival: Arrival, environment: Arc<Environment>, mailbox: Mailbox) {
-    let Arrival {
-        mut joined,
-        number,
-        open,
-    } = arrival;
-    if joined.is_second {
-        tokio::time::sleep(ROOM).await;
-    }
-    match connect_again(&joined, &environment).await {
-        Ok(reached) => {
-            joined.via = Via::Connection(reached);
-            joined = match tell(joined).await {
-                Ok(joined) => joined,
-                Err(error) => {
-                    let outcome = Err(ConnectionError::ClientIo(error));
-                    return count_end(number, environment.metrics.acceptor(), &outcome);
-                }
-            };
-            mailbox.put(Order::Serve(Box::new(Arrival {
-                joined,
-                number,
-                open,
-            })));
-        }
-        Err(error) => {
-            // What the client was to be told is void if the server refuses it.
-            let unsent = Vec::new();
-            let (client, outcome) = (joined.client, Err(error));
-            count_end(number, environment.metrics.acceptor(), &outcome);
-            if let Err(error) = outcome {
-                dismiss(client, unsent, error).await;
-            }
-        }
-    }
-}
-
-/// The same for one that no worker has had yet.
+/// Sends a client that no worker has had yet what it is to be sent before AuthenticationOk.
 async fn tell_prelude(
     client: &mut Stream,
     entered: &mut Option<Entered>,
@@ -400,34 +361,6 @@ async fn tell_prelude(
     let prelude = std::mem::take(&mut entered.prelude);
     let written = write_all(client, &prelude).await;
     written.map_err(ConnectionError::ClientIo)
-}
-
-/// Sends a client what it is to be sent before AuthenticationOk.
-async fn tell(joined: Joined) -> io::Result<Joined> {
-    if joined.prelude.is_empty() {
-        return Ok(joined);
-    }
-    let mut client = Stream::adopt(joined.client)?;
-    write_all(&mut client, &joined.prelude).await?;
-    Ok(Joined {
-        client: client.hand_over()?,
-        prelude: Vec::new(),
-        ..joined
-    })
-}
-
-async fn connect_again(
-    joined: &Joined,
-    environment: &Environment,
-) -> Result<Reached, ConnectionError> {
-    let way = &*joined.way;
-    let order = way.order()?;
-    let caller = Caller {
-        packet: &joined.login.packet,
-        credential: joined.credential.as_deref(),
-        deadline: Instant::from_std(joined.deadline),
-    };
-    connect(&Path { way, order }, caller, environment).await
 }
 
 /// Connects to a server and sends the startup packet; if there is something to show the server,

@@ -5,6 +5,8 @@
 //!
 //! Invariants:
 //! - a connection is given to one client: whoever takes it off the list;
+//! - one that was promised ([`Berth`]) is not let go for being idle or old, or unlisted, until its
+//!   worker says that the promise was kept or returned;
 //! - an identity has warm connections only while the server lets everybody in who claims it: it has
 //!   accepted a login without asking for anything, no longer than [`PROVEN`] ago, and no login has
 //!   been refused or challenged since;
@@ -57,6 +59,8 @@ struct Listed {
     /// By server and startup packet.
     identities: HashMap<Box<[u8]>, Identity, RandomState>,
     count: usize,
+    /// What was taken off for somebody who has not come to the worker yet: worker and connection.
+    promised: Vec<(usize, UpstreamId)>,
     /// By which each worker hears.
     workers: Vec<Arc<dyn Tells>>,
     is_closed: bool,
@@ -237,6 +241,7 @@ impl Warm {
         let at = places.find(|at| idle[*at].pool == pool)?;
         let taken = idle.remove(at);
         listed.count -= 1;
+        listed.promised.push((taken.worker, taken.connection));
         let by = listed.workers.get(taken.worker).cloned();
         Some(Berth::new(taken.worker, taken.connection, by))
     }
@@ -392,13 +397,24 @@ impl Warm {
     /// A connection is no longer there.
     pub(super) fn withdraw(&self, identity: &[u8], worker: usize, connection: UpstreamId) {
         let mut listed = self.lock();
-        let listed = &mut *listed;
-        if let Some(identity) = listed.identities.get_mut(identity) {
-            let before = identity.idle.len();
-            let is_it = |idle: &Idle| idle.worker == worker && idle.connection == connection;
-            identity.idle.retain(|idle| !is_it(idle));
-            listed.count -= before - identity.idle.len();
+        listed.redeem((worker, connection));
+        listed.withdraw(identity, (worker, connection));
+    }
+
+    /// What was promised has come to its worker, or will not any more.
+    pub(super) fn redeems(&self, worker: usize, connection: UpstreamId) {
+        self.lock().redeem((worker, connection));
+    }
+
+    /// Takes a connection off the list that is to be closed. False if it must not be, because it
+    /// was promised to somebody.
+    pub(super) fn lets_go(&self, identity: &[u8], worker: usize, connection: UpstreamId) -> bool {
+        let mut listed = self.lock();
+        let is_promised = listed.promised.contains(&(worker, connection));
+        if !is_promised {
+            listed.withdraw(identity, (worker, connection));
         }
+        !is_promised
     }
 
     /// Whether a connection is on the list.
@@ -438,6 +454,19 @@ impl Listed {
             self.sweep();
         }
         had_any
+    }
+
+    fn redeem(&mut self, promised: (usize, UpstreamId)) {
+        self.promised.retain(|other| *other != promised);
+    }
+
+    fn withdraw(&mut self, identity: &[u8], (worker, connection): (usize, UpstreamId)) {
+        if let Some(identity) = self.identities.get_mut(identity) {
+            let before = identity.idle.len();
+            let is_it = |idle: &Idle| idle.worker == worker && idle.connection == connection;
+            identity.idle.retain(|idle| !is_it(idle));
+            self.count -= before - identity.idle.len();
+        }
     }
 
     /// Has all workers close what is not listed.

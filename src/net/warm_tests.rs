@@ -173,3 +173,21 @@ fn a_greeting_is_for_the_same_secret_and_for_a_second() {
     warm.accepted((PACKET, 1), start);
     assert_eq!(at(0, 1), "never");
 }
+
+#[test]
+fn what_was_promised_is_not_let_go() {
+    let warm = Warm::of(2, Duration::MAX);
+    let [one, two] = names();
+    warm.accepted((PACKET, 0), Instant::now());
+    let pooled = Offer { pool: 7, ..USED };
+    assert!(warm.offer(PACKET, (0, one), pooled) && warm.offer(PACKET, (0, two), pooled));
+    let berth = warm.take(PACKET, 7).unwrap();
+    assert_eq!(berth.id(), two);
+    assert!(
+        !warm.lets_go(PACKET, 0, two),
+        "somebody is on the way to it"
+    );
+    assert!(warm.lets_go(PACKET, 0, one) && !warm.has(PACKET, 0, one));
+    warm.redeems(0, berth.take());
+    assert!(warm.lets_go(PACKET, 0, two));
+}

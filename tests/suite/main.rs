@@ -160,6 +160,7 @@ mod peers;
 mod backpressure;
 mod bare;
 mod begin;
+mod berths;
 mod blamed;
 // Large results and COPY, byte by byte.
 mod bulk;

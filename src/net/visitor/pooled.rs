@@ -77,10 +77,7 @@ impl Visitor {
         (client, waits): (&Stream, &mut Waits),
     ) -> Result<Option<Given>, ConnectionError> {
         let started = Instant::now();
-        let limit = match environment.config().query_wait_timeout {
-            Duration::ZERO => FOR_EVER,
-            limit => limit,
-        };
+        let limit = longest_wait(environment);
         let number = credential.map_or(0, Credential::number);
         loop {
             let identity = self.identity(path.likely().as_deref());
@@ -141,6 +138,27 @@ impl Visitor {
         let granted = turn(pool, identity, left, environment, gone).await?;
         Ok(granted.map(Found::Granted))
     }
+}
+
+fn longest_wait(environment: &Environment) -> Duration {
+    match environment.config().query_wait_timeout {
+        Duration::ZERO => FOR_EVER,
+        limit => limit,
+    }
+}
+
+/// Waits for a place to open a connection in, for a client that nobody listens to meanwhile.
+pub(super) async fn place(
+    pool: &Arc<Pool>,
+    environment: &Environment,
+) -> Result<Option<Place>, ConnectionError> {
+    let limit = longest_wait(environment);
+    let granted = turn(pool, None, limit, environment, std::future::pending()).await?;
+    Ok(granted.and_then(|granted| match granted {
+        Grant::Open(place) => Some(place),
+        // Only a connection of its identity would be, and none was named.
+        Grant::Warm(_) => None,
+    }))
 }
 
 /// Waits for what comes of it.

@@ -301,6 +301,7 @@ impl Worker {
 
     /// A client is given a connection that nobody has.
     pub(super) fn come_home(&mut self, id: ClientId, link: UpstreamId) {
+        self.warm.redeems(self.number, link);
         let is_alive = self
             .upstreams
             .get_mut(link.0)
@@ -385,6 +386,7 @@ impl Worker {
 
     /// A connection that was promised to somebody is there for others again.
     pub(super) fn returned_berth(&mut self, id: UpstreamId) {
+        self.warm.redeems(self.number, id);
         let server = self.upstreams.get(id.0);
         if server.is_some_and(|server| server.parked.is_some()) && self.parked.contains(&id) {
             self.offer(id);

@@ -24,9 +24,6 @@ use std::time::{Duration, Instant};
 /// that were opened together are not all replaced at once.
 const JITTER: u32 = 10;
 
-/// The time for which a connection of a pool stays that was promised to somebody.
-const PROMISED: Duration = Duration::from_secs(1);
-
 /// When a server connection is closed, whoever would want it.
 pub(super) fn dies_at(lifetime: Duration, number: u64) -> Option<Instant> {
     // Any spread will do; the clients' numbers have none.
@@ -238,9 +235,11 @@ impl Worker {
         Ok(())
     }
 
-    /// Closes what is no longer listed, or has waited for too long.
+    /// Closes what is no longer listed, or has waited for too long, unless it was promised to
+    /// somebody who has not come yet.
     pub(super) fn sweep(&mut self) {
         let now = Instant::now();
+        let mut promised = Vec::new();
         for id in self.parked.clone() {
             let (Some(server), Some(packet)) =
                 (self.upstreams.get_mut(id.0), self.hub.identity(id))
@@ -252,30 +251,34 @@ impl Worker {
                 Some(_) => self.warm.has(packet, self.number, id),
                 None => true,
             };
-            let waits = server
-                .parked
-                .or(server.asked)
-                .map(|since| now.saturating_duration_since(since));
-            // Of a pool, it may have been promised to somebody who has not come yet.
-            let is_listed = is_listed || server.place.is_some() && waits < Some(PROMISED);
             let is_old = server.dies.is_some_and(|dies| dies <= now);
             let is_over = self.rests_until(id, now).is_some_and(|until| until <= now);
+            let goes = !is_listed || is_over || is_old;
+            // Asked about last: it may be promised until it is taken off the list.
+            if goes && !self.lets_go(id) {
+                promised.push(id);
+                continue;
+            }
             if is_over {
                 self.expects_nothing(id);
             }
-            if !is_listed || is_over || is_old {
+            if goes {
                 self.close_parked(id);
             }
         }
-        let next = self.parked.iter().filter_map(|id| {
-            let server = self.upstreams.get(id.0)?;
-            let since = server.parked.or(server.asked)?;
-            let promised = since.checked_add(PROMISED);
-            let promised = promised.filter(|until| server.place.is_some() && *until > now);
+        // What was promised is offered again, or taken.
+        let rest = self.parked.iter().filter(|id| !promised.contains(id));
+        let next = rest.filter_map(|id| {
+            let dies = self.upstreams.get(id.0)?.dies;
             let rests = self.rests_until(*id, now);
-            [rests, promised, server.dies].into_iter().flatten().min()
+            [rests, dies].into_iter().flatten().min()
         });
         self.swept_at = next.min();
+    }
+
+    fn lets_go(&self, id: UpstreamId) -> bool {
+        let identity = self.hub.identity(id);
+        identity.is_none_or(|identity| self.warm.lets_go(identity, self.number, id))
     }
 
     /// Until when a connection without a client may stay so; of one that its pool keeps, when it is
@@ -320,7 +323,7 @@ impl Worker {
             open,
         } = arrival;
         if let Some(berth) = joined.berth.take() {
-            berth.take();
+            self.warm.redeems(self.number, berth.take());
         }
         let key = joined.key.clone();
         let woken = match self.is_parked(id) {
@@ -348,7 +351,7 @@ impl Worker {
             server.holder = client;
             server.way = Some(Arc::clone(&joined.way));
         }
-        if joined.pool.is_some() {
+        if joined.gives_back() {
             self.hub.pool(client);
             self.make_dirty(PortId::Upstream(id));
         }
