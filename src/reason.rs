@@ -53,7 +53,8 @@ pub enum Reason {
     /// The lexer does not understand the text to the last byte.
     Lexical,
     /// The text is not valid UTF-8, or the client's encoding is one that the lexer does not read
-    /// (H-41), or it has characters beyond ASCII while client or database is not in UTF-8.
+    /// (H-41), or it has characters beyond ASCII that are converted on their way into the database,
+    /// or are outside of literals where that has no encoding.
     Encoding,
     /// `standard_conforming_strings` is off, so a backslash in a string is an escape (H-40).
     NonstandardStrings,
@@ -296,7 +297,7 @@ impl Reason {
             }
             Self::Lexical => "The proxy's lexer does not understand the text to its last byte.",
             Self::Encoding => {
-                "It is invalid UTF-8, or beyond ASCII and not in UTF-8 from client to database."
+                "It is invalid UTF-8, or beyond ASCII where not all bytes arrive as they are sent."
             }
             Self::NonstandardStrings => {
                 "`standard_conforming_strings` is off, so a backslash in a string is an escape."

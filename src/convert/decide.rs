@@ -274,7 +274,7 @@ impl Circumstances<'_> {
         let dialect = self.standing.dialect;
         match self.lent.guess(text, dialect) {
             Some(recipe) => {
-                self.standing.check_encoding(text)?;
+                self.standing.check_encoding(text, Some(&self.lent.scan))?;
                 recipe
             }
             None => {

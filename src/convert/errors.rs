@@ -5,6 +5,7 @@
 //! (H-30 to H-34 of the fidelity rules).
 
 use super::Lent;
+use crate::sql::rewrite::Unit;
 use crate::sql::{Eligible, Scan, rewrite};
 use crate::standing::{Encoding, Standing};
 use crate::statement::{Terms, validity};
@@ -28,12 +29,13 @@ pub fn translation(
         return change;
     };
     let (scan, arguments) = (&lent.scan, &eligible.arguments);
+    let unit = standing.unit();
+    let read = (text, scan, unit);
     if let Some(position) = fields::field(body, fields::POSITION) {
         let position = std::str::from_utf8(position)
             .ok()
             .and_then(|p| p.parse().ok());
-        change.position =
-            position.and_then(|p| rewrite::original_position(text, scan, arguments, p));
+        change.position = position.and_then(|p| rewrite::original_position(read, arguments, p));
         return change;
     }
     if !early {
@@ -48,14 +50,13 @@ pub fn translation(
             let doubtful = terms.doubtful(eligible, text, scan);
             let mut doubtful = doubtful.filter(|(index, _)| *index == argument);
             let (_, string) = doubtful.next().filter(|_| doubtful.next().is_none())?;
-            Some(rewrite::position(text, string))
+            Some(rewrite::position(text, string, unit))
         });
         change.position =
-            only.or_else(|| rewrite::literal_position(text, scan, argument, arguments, message));
+            only.or_else(|| rewrite::literal_position(read, argument, arguments, message));
     } else if standing.dialect.server_major < 14 {
         // 13 does not say which parameter (H-30).
-        change.position =
-            terms.and_then(|terms| blamed_position(body, &terms, eligible, (text, scan)));
+        change.position = terms.and_then(|terms| blamed_position(body, &terms, eligible, read));
     }
     debug_assert!(standing.encoding != Encoding::Unsafe);
     change
@@ -85,7 +86,7 @@ fn blamed_position(
     body: &[u8],
     terms: &Terms,
     eligible: &Eligible,
-    (text, scan): (&[u8], &Scan),
+    (text, scan, unit): (&[u8], &Scan, Unit),
 ) -> Option<u32> {
     let mut doubtful = terms.doubtful(eligible, text, scan);
     let (argument, string) = doubtful.next().filter(|_| doubtful.next().is_none())?;
@@ -101,7 +102,8 @@ fn blamed_position(
         true => validity::element(type_oid),
         false => type_oid,
     };
-    validity::is_said_of(type_oid, said, state, message).then(|| rewrite::position(text, string))
+    validity::is_said_of(type_oid, said, state, message)
+        .then(|| rewrite::position(text, string, unit))
 }
 
 /// Finds the context line about a parameter of the unnamed portal (`bind_param_error_callback` in

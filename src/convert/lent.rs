@@ -306,7 +306,7 @@ impl Lent {
     /// Why nothing becomes of the text.
     pub fn scan_for(&mut self, text: &[u8], standing: &Standing) -> Result<(), Reason> {
         self.scan.run(text, standing.dialect)?;
-        standing.check_encoding(text)?;
+        standing.check_encoding(text, Some(&self.scan))?;
         Ok(())
     }
 

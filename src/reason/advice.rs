@@ -19,7 +19,7 @@ impl Reason {
                 "Take the comment out of the text, or say SET MODE on FOR SHAPE at the console."
             }
             Self::LongIdentifier => "Write names with at most 63 bytes.",
-            Self::Encoding => "Let both client and database use UTF8.",
+            Self::Encoding => "Let client and database use the same encoding, UTF8.",
             Self::NonstandardStrings => "Leave `standard_conforming_strings` on.",
             Self::SortExpression => {
                 "Order and group by columns, or by expressions without literals."

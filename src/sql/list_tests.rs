@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::reason::Reason;
+use crate::sql::rewrite::Unit;
 use crate::sql::rewrite::{argument, execute_argument, execute_list, rewrite};
 use crate::sql::rewrite::{literal_position, original_position};
 use crate::sql::{Dialect, Scan, ScanLimits};
@@ -240,7 +241,12 @@ fn positions_reach_into_lists_and_behind_them() {
         ("nothing", "'ä'"),
     ] {
         let message = message.as_bytes();
-        let found = literal_position(text.as_bytes(), &scan, 1, &arguments, message);
+        let found = literal_position(
+            (text.as_bytes(), &scan, Unit::Character),
+            1,
+            &arguments,
+            message,
+        );
         assert_eq!(found, Some(position(text, element)), "{element}");
     }
     for (there, here) in [
@@ -253,7 +259,7 @@ fn positions_reach_into_lists_and_behind_them() {
         ("from", "from"),
     ] {
         let there = position(&rewritten, there);
-        let found = original_position(text.as_bytes(), &scan, &arguments, there);
+        let found = original_position((text.as_bytes(), &scan, Unit::Character), &arguments, there);
         assert_eq!(found, Some(position(text, here)), "{here}");
     }
 }

@@ -111,16 +111,33 @@ pub fn rewrite(text: &[u8], scan: &Scan, arguments: &[bool]) -> Rewritten {
     }
 }
 
-/// Where the `k`th argument (from 0) stands in the whole original text: a 1-based position in
-/// characters, as the server reports it for the literal itself. Of a list, the first element whose
+/// What the server counts in a position: characters of the database's encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Those of UTF-8, or of texts that are ASCII.
+    Character,
+    /// Those of a database without an encoding (`SQL_ASCII`).
+    Byte,
+}
+
+impl Unit {
+    /// How many these are.
+    #[must_use]
+    pub fn count(self, bytes: &[u8]) -> u32 {
+        let begins = |byte: &&u8| self == Self::Byte || **byte & 0xc0 != 0x80;
+        bytes.iter().filter(begins).count() as u32
+    }
+}
+
+/// Where the `k`th argument (from 0) stands in the whole original text: a 1-based position, as the
+/// server reports it for the literal itself. Of a list, the first element whose
 /// value `message` quotes: that is how far the server came, unless the message is about another
 /// element and quotes this one by accident.
 ///
 /// Of a number with a folded sign that is the sign (gram.y, `doNegate`).
 #[must_use]
 pub fn literal_position(
-    text: &[u8],
-    scan: &Scan,
+    (text, scan, unit): (&[u8], &Scan, Unit),
     k: usize,
     arguments: &[bool],
     message: &[u8],
@@ -136,13 +153,13 @@ pub fn literal_position(
         true => elements.find(|element| is_quoted(text, element, message)),
         false => None,
     };
-    Some(position(text, start.unwrap_or(literal)))
+    Some(position(text, start.unwrap_or(literal), unit))
 }
 
 /// Where a literal stands in the whole original text, as the server reports it.
 #[must_use]
-pub fn position(text: &[u8], literal: &Literal) -> u32 {
-    characters(&text[..literal.start as usize]) + 1
+pub fn position(text: &[u8], literal: &Literal, unit: Unit) -> u32 {
+    unit.count(&text[..literal.start as usize]) + 1
 }
 
 /// Whether `message` quotes the value of a literal that is no list.
@@ -154,12 +171,11 @@ pub fn is_quoted(text: &[u8], literal: &Literal, message: &[u8]) -> bool {
     memchr::memmem::find(message, &value).is_some()
 }
 
-/// Where a position in the rewritten text lies in the whole original text; both are 1-based and
-/// count characters. A position inside `$n` is the literal's.
+/// Where a position in the rewritten text lies in the whole original text; both are 1-based. A
+/// position inside `$n` is the literal's.
 #[must_use]
 pub fn original_position(
-    text: &[u8],
-    scan: &Scan,
+    (text, scan, unit): (&[u8], &Scan, Unit),
     arguments: &[bool],
     rewritten: u32,
 ) -> Option<u32> {
@@ -168,18 +184,18 @@ pub fn original_position(
     let mut found = None;
     let mut end = 0;
     emit(text, scan, arguments, |bytes, origin| {
-        let length = characters(bytes);
+        let length = unit.count(bytes);
         if found.is_none() && wanted < seen + length {
             found = Some(match origin {
-                Origin::Same(start) => characters(&text[..start]) + wanted - seen,
-                Origin::Instead(start) => characters(&text[..start]),
+                Origin::Same(start) => unit.count(&text[..start]) + wanted - seen,
+                Origin::Instead(start) => unit.count(&text[..start]),
             });
         }
         seen += length;
         end = seen;
     });
     // "At end of input" is one past the last character.
-    let end = (wanted == end).then(|| characters(&text[..scan.body().end]));
+    let end = (wanted == end).then(|| unit.count(&text[..scan.body().end]));
     found.or(end).map(|position| position + 1)
 }
 
@@ -357,11 +373,6 @@ impl Rows {
 /// Whether a byte next to `$n` would become part of it, or make an identifier of both.
 const fn is_glue(byte: u8) -> bool {
     lex::continues_word(byte) || matches!(byte, b'"' | b'\'' | b'.')
-}
-
-/// How many characters of UTF-8 or of ASCII these are, as positions count them.
-pub fn characters(bytes: &[u8]) -> u32 {
-    bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u32
 }
 
 #[cfg(test)]

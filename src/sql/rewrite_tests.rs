@@ -82,7 +82,7 @@ fn positions_in_a_cast_are_those_of_the_literal() {
     let original = |wanted: &str| {
         let rewritten = rewritten(text, &[true]);
         let at = rewritten.find(wanted).unwrap() as u32 + 1;
-        original_position(text.as_bytes(), &scan, &[true], at)
+        original_position((text.as_bytes(), &scan, Unit::Character), &[true], at)
     };
     assert_eq!(original("CAST"), Some(11));
     assert_eq!(original("$1"), Some(16));
@@ -145,11 +145,21 @@ fn positions_count_characters_and_map_back() {
         text[..at].chars().count() as u32 + 1
     };
     for (k, literal) in ["'ü'", "'x'", "- 5"].iter().enumerate() {
-        let found = literal_position(text.as_bytes(), &scan, k, &arguments, b"");
+        let found = literal_position(
+            (text.as_bytes(), &scan, Unit::Character),
+            k,
+            &arguments,
+            b"",
+        );
         assert_eq!(found, Some(position(text, literal)));
     }
     assert_eq!(
-        literal_position(text.as_bytes(), &scan, 3, &arguments, b""),
+        literal_position(
+            (text.as_bytes(), &scan, Unit::Character),
+            3,
+            &arguments,
+            b""
+        ),
         None
     );
     for (there, here) in [
@@ -163,22 +173,25 @@ fn positions_count_characters_and_map_back() {
         ("and", "and"),
     ] {
         let found = original_position(
-            text.as_bytes(),
-            &scan,
+            (text.as_bytes(), &scan, Unit::Character),
             &arguments,
             position(&rewritten, there),
         );
         assert_eq!(found, Some(position(text, here)), "{there}");
     }
     let end = rewritten.chars().count() as u32 + 1;
-    let found = original_position(text.as_bytes(), &scan, &arguments, end);
+    let found = original_position((text.as_bytes(), &scan, Unit::Character), &arguments, end);
     assert_eq!(found, Some(text.chars().count() as u32 + 1));
     assert_eq!(
-        original_position(text.as_bytes(), &scan, &arguments, end + 1),
+        original_position(
+            (text.as_bytes(), &scan, Unit::Character),
+            &arguments,
+            end + 1
+        ),
         None
     );
     assert_eq!(
-        original_position(text.as_bytes(), &scan, &arguments, 0),
+        original_position((text.as_bytes(), &scan, Unit::Character), &arguments, 0),
         None
     );
 }
@@ -316,10 +329,11 @@ proptest! {
         let Some(scan) = scanned(text.as_bytes()) else { return Ok(()) };
         let all = vec![true; scan.literals().len()];
         let rewritten = rewrite(text.as_bytes(), &scan, &all).text;
-        let length = characters(&rewritten);
+        let length = Unit::Character.count(&rewritten);
         let mut last = 0;
         for position in 1..=length {
-            let found = original_position(text.as_bytes(), &scan, &all, position).unwrap();
+            let read = (text.as_bytes(), &scan, Unit::Character);
+            let found = original_position(read, &all, position).unwrap();
             prop_assert!(found >= last && found as usize <= text.chars().count());
             last = found;
         }

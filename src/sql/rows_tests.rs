@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::reason::Reason;
+use crate::sql::rewrite::Unit;
 use crate::sql::rewrite::{argument, literal_position, original_position, rewrite};
 use crate::sql::{Dialect, Scan, ScanLimits};
 
@@ -182,7 +183,8 @@ fn rows_become_a_select() {
     assert_eq!(String::from_utf8(rewritten.text).unwrap(), expected);
     assert_eq!(rewritten.oids, [1007, 0, 0, 0]);
     let position = |needle: &str| expected.find(needle).unwrap() as u32 + 1;
-    let original = |at| original_position(text.as_bytes(), &scan, &[true; 4], at);
+    let original =
+        |at| original_position((text.as_bytes(), &scan, Unit::Character), &[true; 4], at);
     assert_eq!(original(position("t(a,b)")), Some(13));
     assert_eq!(original(position("ROWS")), Some(19), "values");
     assert_eq!(
@@ -190,7 +192,12 @@ fn rows_become_a_select() {
         Some(text.find("conflict").unwrap() as u32 + 1)
     );
     let literal = |k, message: &str| {
-        literal_position(text.as_bytes(), &scan, k, &[true; 4], message.as_bytes())
+        literal_position(
+            (text.as_bytes(), &scan, Unit::Character),
+            k,
+            &[true; 4],
+            message.as_bytes(),
+        )
     };
     assert_eq!(
         literal(1, "invalid: \"c\""),

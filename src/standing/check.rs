@@ -83,22 +83,4 @@ impl Standing {
         }
         Ok(())
     }
-
-    /// Bytes above ASCII are understood in one encoding only, and where the database has all that
-    /// can be written in it: of a character it has not, a literal and a parameter fail differently.
-    ///
-    /// # Errors
-    /// [`Reason::Encoding`] if the text has such bytes and they are not understood.
-    pub fn check_encoding(&self, text: &[u8]) -> Result<(), Reason> {
-        if self.encoding == Encoding::Utf8 && self.server_is_utf8 {
-            return Ok(());
-        }
-        // Behind a backslash may be the number of such a character; and the character itself would
-        // be bound in an encoding that is not the client's.
-        let escapes = memchr::memchr(b'\\', text).is_some();
-        if escapes || !text.is_ascii() {
-            return Err(Reason::Encoding);
-        }
-        Ok(())
-    }
 }

@@ -16,6 +16,7 @@ mod altered;
 mod check;
 mod course;
 mod discards;
+mod encoding;
 mod ends;
 mod follow;
 mod hold;
@@ -41,6 +42,7 @@ mod unsurveyed;
 
 pub use alike::Likeness;
 use altered::{Altered, Making};
+pub use encoding::Encoding;
 pub use past::Past;
 pub use patience::Patience;
 pub use remains::Reset;
@@ -60,41 +62,6 @@ use crate::wire::backend::Status;
 use course::Course;
 use reports::Reports;
 use std::sync::Arc;
-
-/// What a client's texts are encoded in, as far as the lexer cares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Encoding {
-    /// UTF-8: positions are counted in characters.
-    Utf8,
-    /// ASCII bytes mean ASCII characters; other bytes are passed through.
-    AsciiSafe,
-    /// Trail bytes may look like ASCII (H-41 of the fidelity rules): nothing is converted.
-    Unsafe,
-}
-
-impl Encoding {
-    fn of(name: &[u8]) -> Self {
-        // The client-only encodings of PostgreSQL's encoding table.
-        const UNSAFE: [&[u8]; 7] = [
-            b"SJIS",
-            b"BIG5",
-            b"GBK",
-            b"UHC",
-            b"GB18030",
-            b"JOHAB",
-            b"SHIFT_JIS_2004",
-        ];
-        // The server shows the old name to whoever has set that (`check_client_encoding` in
-        // `variable.c`), and no other.
-        if name.eq_ignore_ascii_case(b"UTF8") || name == b"UNICODE" {
-            Self::Utf8
-        } else if UNSAFE.iter().any(|one| name.eq_ignore_ascii_case(one)) {
-            Self::Unsafe
-        } else {
-            Self::AsciiSafe
-        }
-    }
-}
 
 /// Settings of a session that decide what may be converted in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,8 +129,8 @@ pub struct Standing {
     pub standard_strings: bool,
     /// The client's encoding.
     pub encoding: Encoding,
-    /// The database's encoding has every character there is.
-    pub server_is_utf8: bool,
+    /// The database's encoding.
+    pub database_encoding: Encoding,
     /// What changes how the server lexes.
     pub dialect: Dialect,
     /// The transaction may have been told to be serializable.
@@ -288,7 +255,7 @@ impl Standing {
             only_begun: Vec::new(),
             standard_strings: false,
             encoding: Encoding::Unsafe,
-            server_is_utf8: false,
+            database_encoding: Encoding::AsciiSafe,
             dialect: Dialect { server_major: 0 },
             is_serializable: false,
             has_old_snapshot: false,
@@ -357,7 +324,7 @@ impl Standing {
             }
             b"standard_conforming_strings" => self.standard_strings = value == b"on",
             b"client_encoding" => self.encoding = Encoding::of(value),
-            b"server_encoding" => self.server_is_utf8 = Encoding::of(value) == Encoding::Utf8,
+            b"server_encoding" => self.database_encoding = Encoding::of(value),
             _ => {}
         }
     }

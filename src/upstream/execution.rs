@@ -6,7 +6,7 @@
 
 use super::fate::Fate;
 use crate::sql::effect::Effect;
-use crate::sql::rewrite;
+use crate::sql::rewrite::Unit;
 use crate::statement::Key;
 use crate::wire::backend::{self, Status};
 use crate::wire::frame::{self, HEADER, INSPECT_LIMIT};
@@ -227,11 +227,11 @@ impl Execution {
         }
     }
 
-    /// How many characters of the client's text stand before that.
+    /// How much of the client's text stands before that.
     #[must_use]
-    pub fn characters_before(&self) -> u32 {
+    pub fn length_before(&self, unit: Unit) -> u32 {
         let before = self.chain.as_ref().map_or(0, |chain| chain.place.start);
-        rewrite::characters(self.text.get(..before).unwrap_or_default())
+        unit.count(self.text.get(..before).unwrap_or_default())
     }
 
     /// Lets go of what must stand before a reply of this type.

@@ -237,7 +237,7 @@ fn translation(
 ) -> Change {
     let change = convert::translation(body, execution.statement(), said, standing, lent);
     match execution.chain {
-        Some(_) => change.behind(body, execution.characters_before()),
+        Some(_) => change.behind(body, execution.length_before(standing.unit())),
         None => change,
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::harness::frames;
 use crate::harness::matrix::{converts, same};
+use pgautoprep::metrics::Counter;
 use pgautoprep::reason::Reason;
 
 const SETUP: &str = "CREATE TABLE t (id int, x text); \
@@ -101,4 +102,50 @@ fn an_encoding_that_a_function_sets_is_heeded_at_once() {
         client.query("SELECT speak('UTF8')");
         client.query(&sql);
     });
+}
+
+/// A database without an encoding converts nothing, and counts bytes in positions.
+#[test]
+fn a_database_without_an_encoding_takes_bytes_for_what_they_are() {
+    let setup = "-- encoding: SQL_ASCII\n\
+        CREATE TABLE t (id int PRIMARY KEY, x text, v varchar(3), c char(4)); \
+        INSERT INTO t SELECT i, 'é' || i, 'é', 'ü' FROM generate_series(1, 40) i; ANALYZE t";
+    let summary = converts(setup, |client, round| {
+        for encoding in ["SQL_ASCII", "UTF8", "LATIN1"] {
+            client.query(&format!("SET client_encoding = '{encoding}'"));
+            let is_wrong = round % 4 == 3;
+            let number = format!("{}{round}", if is_wrong { "ä" } else { "" });
+            for sql in [
+                format!("SELECT id, x, length(x), length('é') FROM t WHERE x = 'é{round}'"),
+                format!("SELECT id, c FROM t WHERE c IN ('ü', 'é') AND id < {round}"),
+                format!(
+                    "SELECT id FROM t WHERE x LIKE 'é{}%' ORDER BY id",
+                    round % 4
+                ),
+                format!("UPDATE t SET v = 'é', x = 'ä\\{round}' WHERE id = {round}"),
+                format!("SELECT id, upper('é' || {round}), $$ß$$ FROM t WHERE id = {round}"),
+                // Positions behind such characters, and errors of lengths.
+                format!("SELECT id FROM t WHERE x = 'éü' AND id = '{number}'"),
+                format!("SELECT id FROM t WHERE x = 'éü' AND 'ä' = 1 / (id - id) AND id = {round}"),
+                format!("SELECT id FROM t WHERE x = 'éü' AND id = {round} AND nowhere = 1"),
+                format!("UPDATE t SET v = 'éé' WHERE id = {round}"),
+                // Names, and characters by their numbers.
+                format!("SELECT id AS \"é\" FROM t WHERE id = {round}"),
+                format!("SELECT id FROM t WHERE x = E'\\u00e9{round}'"),
+                format!("SELECT id FROM t WHERE x = E'\\xc3\\xa9{round}'"),
+            ] {
+                client.query(&sql);
+                client.queries(&["BEGIN", "SELECT 1", &sql, "ROLLBACK"]);
+            }
+            for bytes in [&b"\xe9"[..], b"\xc3", b"\xc0\xaf"] {
+                let front = format!("SELECT id FROM t WHERE id > {round} AND x = '");
+                let body = [front.as_bytes(), bytes, b"'\0"].concat();
+                client.send(&frames::frame(b'Q', &body));
+                client.until_ready();
+            }
+        }
+    });
+    // Of 12 texts four are never converted, and of LATIN1 none.
+    let converted = summary.count(Counter::Converted);
+    assert!(converted > 200, "{summary}");
 }

@@ -78,7 +78,7 @@ impl Circumstances<'_> {
     #[inline(never)]
     pub(super) fn series(&mut self, text: &[u8], is_settled: bool) -> Result<Decision, Reason> {
         // What stands between them, too, must be what the server can read.
-        self.standing.check_encoding(text)?;
+        self.standing.check_encoding(text, None)?;
         let statements = split::statements(&mut self.lent.scan, text)?;
         let mut series = Series {
             parts: Vec::with_capacity(statements.len()),

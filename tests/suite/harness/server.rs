@@ -78,6 +78,9 @@ pub(crate) fn forget(database: &str) {
     DATABASES.with(|databases| databases.0.borrow_mut().push(database.to_owned()));
 }
 
+/// How a setup begins whose database is to have the encoding that stands behind it, in that line.
+const ENCODING: &str = "-- encoding: ";
+
 /// A new database in which `setup` has run. It lives as long as the thread that asked for it.
 pub(crate) fn database(setup: &str) -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(1);
@@ -85,7 +88,13 @@ pub(crate) fn database(setup: &str) -> String {
     {
         let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let mut admin = Client::login(&address(), "postgres");
-        admin.run(&format!("CREATE DATABASE {name}"));
+        let encoding = setup
+            .strip_prefix(ENCODING)
+            .and_then(|rest| rest.lines().next());
+        let options = encoding.map_or(String::new(), |encoding| {
+            format!(" TEMPLATE template0 LOCALE 'C' ENCODING '{encoding}'")
+        });
+        admin.run(&format!("CREATE DATABASE {name}{options}"));
     }
     forget(&name);
     if !setup.is_empty() {
