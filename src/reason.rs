@@ -344,7 +344,7 @@ impl Reason {
                 "The transaction has failed, and the server accepts nothing but its end."
             }
             Self::DirtyTransaction => {
-                "The transaction has changed tables or other objects, so nothing known holds in it."
+                "The transaction has changed objects in a way that leaves nothing known in it."
             }
             Self::Doubt => {
                 "In a transaction: several of its strings may be invalid, and one is named first."

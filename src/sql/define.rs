@@ -10,6 +10,7 @@
 //! where it is reserved and not quoted.
 
 mod function;
+mod inert;
 mod locks;
 mod tokens;
 mod touches;
@@ -56,6 +57,9 @@ pub struct Definitions {
     pub runs: bool,
     /// Which statements that were parsed before may be concerned.
     pub touched: Touched,
+    /// It may run what it does not name, or change more than objects: if it touches everything,
+    /// nothing is known of the session behind it.
+    pub reaches_out: bool,
     /// The command tag of a definition among it.
     pub tag: Command,
 }
@@ -117,6 +121,7 @@ impl Definitions {
             moves_contexts: true,
             runs: true,
             touched: Touched::Everything,
+            reaches_out: true,
             tag: Command::UNSEEN,
         }
     }
@@ -124,8 +129,11 @@ impl Definitions {
     /// The same, if it may do more than that: by functions that the text does not name.
     #[must_use]
     pub fn touching_everything(self) -> Self {
-        let touched = Touched::Everything;
-        Self { touched, ..self }
+        Self {
+            touched: Touched::Everything,
+            reaches_out: true,
+            ..self
+        }
     }
 
     /// What `text` defines.
@@ -150,6 +158,22 @@ impl Definitions {
         }
     }
 
+    /// Whether `text` is one statement and no more.
+    #[must_use]
+    pub fn is_one(text: &[u8]) -> bool {
+        let mut words = Words::new(text);
+        let mut seen = 0;
+        loop {
+            let Some((tokens, more)) = statement(&mut words) else {
+                return false;
+            };
+            seen += u32::from(!tokens.list.is_empty());
+            if seen > 1 || !more {
+                return seen == 1;
+            }
+        }
+    }
+
     /// Whether nothing was defined, nor anything else done.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
@@ -161,6 +185,7 @@ impl Definitions {
     pub fn extend(&mut self, other: Self) {
         self.moves_contexts |= other.moves_contexts;
         self.runs |= other.runs;
+        self.reaches_out |= other.reaches_out;
         self.touched = std::mem::take(&mut self.touched).and(other.touched);
         if other.tag != Command::UNSEEN {
             self.tag = other.tag;
@@ -192,6 +217,7 @@ impl Definitions {
             let words = (about..about + 3).map_while(|at| tokens.word(at));
             self.tag = Command::of_words(std::iter::once(verb).chain(words));
         }
+        self.reaches_out |= !is_bounded && touched != Touched::Unsaid && !inert::is(tokens, about);
         self.touched = std::mem::take(&mut self.touched).and(touched);
         self.runs |= match verb {
             b"create" | b"alter" => !RUN_LATER.contains(&kind) || tokens.body.is_some(),

@@ -2,7 +2,9 @@
 //! outside of any.
 //!
 //! What such a change does not name means what it meant ([`Touched`]). What names it is learned
-//! anew, in a context of the transaction's own, which nobody else ever is in. Only temporary tables
+//! anew, in a context of the transaction's own, which nobody else ever is in; and so is every text
+//! where it is not known whom a change in a transaction concerns, if it runs nothing of which its
+//! text does not tell ([`Definitions::reaches_out`]). Only temporary tables
 //! that end with their transaction come back: the same texts in the same context at the same epoch
 //! make the same tables, so what was learned of these is found again.
 //!
@@ -20,6 +22,7 @@
 //! - nothing that others rely on is asked here: the catalog is seen as nobody else sees it.
 
 use super::Standing;
+use crate::sql::define::Definitions;
 use crate::sql::effect::Effect;
 use crate::sql::hazard::Hazards;
 use crate::sql::survey::{self, Survey};
@@ -99,7 +102,7 @@ impl Standing {
             altered.is_unique = true;
             altered.is_elsewhere();
         }
-        if !is_definition || !is_idle || !is_one(text) {
+        if !is_definition || !is_idle || !is_readable(text) {
             return;
         }
         // ALTER SEQUENCE … RESTART and the like make nothing, and no end of the transaction undoes
@@ -313,11 +316,9 @@ fn ends_with_transaction(text: &[u8]) -> bool {
     !hidden.into_iter().any(hides)
 }
 
-/// Whether the text is one statement, as far as a look at its semicolons can tell.
-fn is_one(text: &[u8]) -> bool {
-    let text = text.trim_ascii_end();
-    let text = text.strip_suffix(b";").unwrap_or(text);
-    memchr::memchr(b';', text).is_none() && std::str::from_utf8(text).is_ok()
+/// Whether the text is one statement, and can be kept as what has made something.
+fn is_readable(text: &[u8]) -> bool {
+    std::str::from_utf8(text).is_ok() && Definitions::is_one(text)
 }
 
 /// Whether the text marks a place in the transaction, and does not go back to one.
@@ -327,7 +328,7 @@ fn only_marks(text: &[u8]) -> bool {
         let head = text.get(..word.len());
         head.is_some_and(|head| head.eq_ignore_ascii_case(word))
     };
-    (begins(b"savepoint") || begins(b"release")) && is_one(text)
+    (begins(b"savepoint") || begins(b"release")) && Definitions::is_one(text)
 }
 
 #[cfg(test)]

@@ -379,7 +379,8 @@ impl Standing {
                 if self.changes_roles {
                     self.database.advance_cluster();
                 }
-                !(is_everything || self.changes_roles || self.definitions.moves_contexts)
+                let goes_far = self.changes_roles || self.definitions.moves_contexts;
+                !(goes_far || is_everything && self.definitions.reaches_out)
             }
         };
         if !(is_bounded && self.keeps_context()) {

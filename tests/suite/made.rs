@@ -140,6 +140,36 @@ fn a_table_is_filled_in_the_transaction_that_makes_it() {
     client.run("COMMIT");
 }
 
+/// As a dump is restored in one transaction.
+#[test]
+fn a_table_is_filled_that_was_altered_in_the_same_transaction() {
+    let upstream = server::address();
+    let database = server::database(SETUP);
+    let proxy = Proxy::with(&upstream, &[("prepare_threshold", "2")]);
+    let mut client = Client::login(proxy.address(), &database);
+    let definitions = [
+        "BEGIN",
+        "SET LOCAL lock_timeout = 0",
+        "SELECT set_config('search_path', 'public', true)",
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+        "CREATE TABLE load (id int, v text)",
+        "ALTER TABLE load OWNER TO postgres",
+        "CREATE SEQUENCE load_id_seq AS integer START WITH 1 NO CYCLE",
+        "ALTER SEQUENCE load_id_seq OWNED BY load.id",
+        "ALTER TABLE ONLY load ALTER COLUMN id SET DEFAULT nextval('load_id_seq'::regclass)",
+        "ALTER TABLE ONLY load ADD CONSTRAINT load_pkey PRIMARY KEY (id)",
+    ];
+    let inserts = (0..500).map(|id| format!("INSERT INTO load VALUES ({id}, 'row {id}')"));
+    let texts: Vec<_> = definitions
+        .map(str::to_owned)
+        .into_iter()
+        .chain(inserts)
+        .collect();
+    let count = converted(&proxy, &mut client, &texts);
+    assert!(count >= 435, "{count} of 500\n{}", proxy.summary());
+    client.run("COMMIT");
+}
+
 /// As the tests of applications do that set their tables up anew, each time in one transaction.
 #[test]
 fn a_few_rows_in_a_transaction_that_makes_tables_are_not_asked_about() {
@@ -271,4 +301,61 @@ fn a_table_that_stays_hides_what_it_hides_behind_its_transaction() {
         client.queries(&["INSERT INTO t VALUES ('1', '2020-01-01')", &read, "COMMIT"]);
         client.queries(&[&read, &read, "DROP TABLE pg_temp.t", &read, &read]);
     });
+}
+
+/// What is altered in a transaction may concern any statement, and is learned anew until it ends.
+#[test]
+fn what_is_altered_in_a_transaction_is_learned_anew_for_it() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, v text DEFAULT 'd', w int); \
+        INSERT INTO t SELECT i, 'v' || i, i % 7 FROM generate_series(1, 50) i; \
+        CREATE TABLE u (id int, t t); INSERT INTO u SELECT id, t FROM t; \
+        CREATE VIEW seen AS SELECT id, v FROM t WHERE w < 5; \
+        CREATE FUNCTION f(int) RETURNS text LANGUAGE sql STABLE AS 'SELECT v FROM t WHERE id = $1';\
+        CREATE FUNCTION says() RETURNS trigger LANGUAGE plpgsql AS \
+        'BEGIN NEW.v = NEW.v || 1; RAISE NOTICE ''%'', NEW; RETURN NEW; END'";
+    let changes = [
+        "ALTER TABLE t ALTER v SET DEFAULT 'e', ALTER w SET DEFAULT 9",
+        "ALTER TABLE t RENAME w TO x",
+        "ALTER TABLE t RENAME TO other",
+        "ALTER TABLE t ADD COLUMN y int",
+        "ALTER TABLE t DROP COLUMN w CASCADE",
+        "ALTER TABLE t ADD CHECK (id <> 1003)",
+        "ALTER TABLE t DROP CONSTRAINT t_pkey",
+        "ALTER TABLE t ADD CONSTRAINT uw UNIQUE (v)",
+        "CREATE TRIGGER says BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION says()",
+        "CREATE OR REPLACE VIEW seen AS SELECT id, v || '!' AS v FROM t WHERE w < 3",
+        "CREATE OR REPLACE FUNCTION f(int) RETURNS text LANGUAGE sql STABLE AS \
+         'SELECT v || 2 FROM t WHERE id > $1 ORDER BY id LIMIT 1'",
+    ];
+    let summary = converts(setup, |client, round| {
+        let texts = |n: usize| {
+            [
+                format!("INSERT INTO t (id, v) VALUES ({}, 'n{n}')", 1000 + n),
+                format!("SELECT * FROM t WHERE id = {n}"),
+                format!("SELECT (t).* FROM u WHERE id = {n}"),
+                format!("SELECT v, f({n}) FROM seen WHERE id = {n}"),
+            ]
+        };
+        let all = |client: &mut Client, count: usize| {
+            for text in (1..=count).flat_map(texts) {
+                client.queries(&["SAVEPOINT s", &text, "RELEASE s", "ROLLBACK TO s"][..2]);
+                client.query("ROLLBACK TO s");
+            }
+        };
+        client.query("BEGIN");
+        all(client, 3);
+        client.query(changes[round % changes.len()]);
+        all(client, 6);
+        client.query("ROLLBACK");
+        for text in texts(round + 3) {
+            client.queries(&["BEGIN", &text, "ROLLBACK"]);
+        }
+        client.queries(&["BEGIN", changes[round % changes.len()]]);
+        for n in 1..=60 {
+            client.query(&texts(n)[n % 3]);
+            client.query(&texts(n)[1 + n % 3]);
+        }
+        client.query("ROLLBACK");
+    });
+    assert!(summary.count(Counter::Converted) > 300, "{summary}");
 }
