@@ -169,6 +169,23 @@ impl ConnectionError {
         }
     }
 
+    /// Whether somebody should know of it who looks after the proxy, and reads of it nowhere else
+    /// in the log. Where a server cannot be reached, or not be logged in to, more is said of it.
+    #[must_use]
+    pub const fn is_trouble(&self) -> bool {
+        matches!(
+            self,
+            Self::UpstreamProtocol(_)
+                | Self::UpstreamIo(_)
+                | Self::NoSecrets
+                | Self::Unfit(_)
+                | Self::SessionChanged
+                | Self::TooManyClients
+                | Self::WaitTimeout
+                | Self::System(_)
+        )
+    }
+
     /// Why a login was refused, if this is how that ended.
     #[must_use]
     pub fn refused(&self) -> Option<LoginRefused> {

@@ -47,6 +47,9 @@ const SIZES: [Setting; 4] = [
     DATABASE_MAX_CONNECTIONS,
 ];
 
+/// Names that these have had, and have.
+const OLD_SIZES: [(&str, &str); 1] = [("reserve_pool", "reserve_pool_size")];
+
 /// Modes of PgBouncer's pools.
 const SESSION: &str = "session";
 const TRANSACTION: &str = "transaction";
@@ -271,7 +274,9 @@ impl Translation {
             database.set("pool_mode", one(mode));
         }
         let sizes = SIZES.iter().filter_map(|setting| {
-            let size = value(setting.key).filter(|size| is_accepted(setting, size))?;
+            let old = OLD_SIZES.iter().find(|(_, new)| *new == setting.key);
+            let size = value(setting.key).or_else(|| value(old?.0));
+            let size = size.filter(|size| is_accepted(setting, size))?;
             Some((setting.key, size))
         });
         let sizes: Vec<_> = sizes.collect();
@@ -296,7 +301,8 @@ impl Translation {
         let is_other = |key: &&str| {
             let is_said = ASKERS.contains(key) || OF_DATABASES.iter().any(|(said, _)| said == key);
             let is_said = is_said || *key == "load_balance_hosts" && (!has_choice || !is_balanced);
-            let is_said = is_said || sizes.iter().any(|(said, _)| said == key);
+            let is_size = |said: &&str| OLD_SIZES.contains(&(key, said)) || said == key;
+            let is_said = is_said || sizes.iter().any(|(said, _)| is_size(said));
             !known.contains(key) && !is_said
         };
         let others = pairs.iter().map(|(key, _)| key.as_str());
@@ -325,9 +331,8 @@ impl Translation {
             );
             self.notes.push(note);
         }
-        // Nobody listens where nothing is said of it, or it is said to be nowhere.
-        let says = !all.is_empty() || self.socket_directory.is_some();
-        if says && self.socket_directory.as_deref() != Some("") {
+        // PgBouncer's socket is there also where nothing is said of it, and then alone.
+        if self.socket_directory.as_deref() != Some("") {
             all.push(format!("{}/.s.PGSQL.{port}", self.directory()));
         }
         if !all.is_empty() {

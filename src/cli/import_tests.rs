@@ -115,15 +115,16 @@ fn what_pgbouncer_does_by_default_is_said() {
     let defaults = "# [pgbouncer] has defaults that are others here: max_client_conn = 100, ";
     assert!(out.contains(defaults), "{out}");
     let out = without(&out);
-    let expected = "auth_type = \"md5\"\nauth_file = \"/a\"\n\n[databases.x]\n\
-                    upstream = [\"/tmp/.s.PGSQL.5432\"]\n";
+    // It has a socket, and listens nowhere else.
+    let expected = "listen = [\"/tmp/.s.PGSQL.6432\"]\nauth_type = \"md5\"\n\
+                    auth_file = \"/a\"\n\n[databases.x]\nupstream = [\"/tmp/.s.PGSQL.5432\"]\n";
     assert_eq!(out, expected);
     // All databases of one server are what it serves anyhow.
     let out = without(&translate(
         "[databases]\n* = host=db\n[pgbouncer]\nauth_file = /a\n",
     ));
-    let expected = "upstream = \"db:5432\"\nserver_tls_sslmode = \"prefer\"\n\
-                    auth_type = \"md5\"\nauth_file = \"/a\"\n";
+    let expected = "listen = [\"/tmp/.s.PGSQL.6432\"]\nupstream = \"db:5432\"\n\
+                    server_tls_sslmode = \"prefer\"\nauth_type = \"md5\"\nauth_file = \"/a\"\n";
     assert_eq!(out, expected);
     // Users have to be asked for somewhere.
     let out = translate("[databases]\nx = host=/tmp\n[pgbouncer]\nauth_user = a\n");
@@ -180,6 +181,13 @@ fn pools_keep_their_sizes_where_they_have_any() {
     let of_a = config.databases.find(b"a").map(|it| it.sizes);
     let of_a = of_a.map(|it| (it.pool, it.gives_back));
     assert_eq!(of_a, Some((Some(3), false)), "{out}");
+}
+
+#[test]
+fn a_reserve_is_one_by_its_old_name_too() {
+    let out = translate("[databases]\na = host=h pool_size=3 reserve_pool=2\n[pgbouncer]\n");
+    assert!(out.contains("reserve_pool_size = 2\n"), "{out}");
+    assert!(!out.contains("has what has no equivalent"), "{out}");
 }
 
 #[test]

@@ -331,8 +331,13 @@ impl Greeted {
         (tls, at_once): (&ClientTerms, bool),
     ) -> Result<(), ConnectionError> {
         let counters = environment.metrics.acceptor();
+        let address = client.peer().map(tracing::field::display);
         let failed = |error: io::Error| {
             counters.add(Counter::TlsFailures, 1);
+            // Who only looks whether somebody is there ends it without a word.
+            if error.kind() != io::ErrorKind::UnexpectedEof {
+                tracing::info!(address, %error, "no TLS with a client");
+            }
             ConnectionError::ClientTls(error)
         };
         let tunnel = match tls.tunnel() {

@@ -35,7 +35,11 @@ pub(super) fn count_end(number: u64, counters: &Counters, outcome: &Result<(), C
         counters.refused(why);
     }
     let fault = fault.label();
-    tracing::debug!(client = number, %error, fault, "connection ended");
+    if error.is_trouble() {
+        tracing::warn!(client = number, %error, fault, "a client was ended");
+    } else {
+        tracing::debug!(client = number, %error, fault, "connection ended");
+    }
 }
 
 /// Tells a client that a worker has ended why, behind what it has not been sent yet.

@@ -249,7 +249,11 @@ async fn resolve(
     };
     let found = timeout_at(until, tokio::net::lookup_host((host.as_str(), *port))).await;
     let late = |_| Err(io::ErrorKind::TimedOut.into());
-    let found = found.unwrap_or_else(late).map_err(unreachable)?;
+    let found = found.unwrap_or_else(late);
+    if let Err(error) = &found {
+        tracing::warn!(server = %address, %error, "the server's name leads nowhere");
+    }
+    let found = found.map_err(unreachable)?;
     Ok(found.take(MAX_PEERS).map(Some).collect())
 }
 
@@ -265,7 +269,11 @@ async fn try_one(
     let dialled = dial(endpoint, means.tls, means.counters);
     let connected = timeout_at(caller.until(means.limit), dialled).await;
     let late = |_| Err(unreachable(io::ErrorKind::TimedOut.into()));
-    let mut upstream = connected.unwrap_or_else(late)?;
+    let connected = connected.unwrap_or_else(late);
+    if let Err(ConnectionError::Unreachable(error)) = &connected {
+        tracing::warn!(server = %endpoint.address, %error, "could not connect to the server");
+    }
+    let mut upstream = connected?;
     let Some(credential) = caller.credential else {
         let sent = write_all(&mut upstream, caller.packet).await;
         sent.map_err(ConnectionError::UpstreamIo)?;

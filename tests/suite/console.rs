@@ -250,7 +250,15 @@ fn how_long_clients_take_and_wait_is_counted() {
     assert!(waits >= 50_000, "{waiting:?}");
     let longest = micros(&pool, ["maxwait", "maxwait_us"]);
     assert!(longest >= waits, "{pool:?}");
+    // One more, who is not let in yet.
+    let (path, name) = (place.path.clone(), database.clone());
+    let third = std::thread::spawn(move || {
+        let mut third = Client::login_with(&path, &[("user", "postgres"), ("database", &name)]);
+        third.run("SELECT 3");
+    });
+    found(&mut console, "POOLS", "cl_waiting", "2");
     first.run("COMMIT");
+    third.join().unwrap();
     second.until_ready();
     second.send(&frames::sync());
     second.until_ready();

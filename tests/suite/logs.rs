@@ -246,3 +246,46 @@ fn what_stays_at_home_is_logged_if_that_is_wanted() {
     let shape = told[0]["shape"].as_str().unwrap();
     assert!(shape.starts_with("SELECT relname FROM pg_class"), "{shape}");
 }
+
+#[test]
+fn trouble_is_logged_without_being_asked_for() {
+    // Nobody listens there.
+    let upstream = "127.0.0.1:1";
+    let process = Process::start(upstream, &[("log_format", "json")]);
+    let mut refused = Client::connect(&process.address);
+    refused.send(&frames::startup(&[("user", "postgres")]));
+    assert_eq!(refused.rest().last().unwrap().sqlstate(), "08006");
+    let all = lines(process);
+    let told = with_message(&all, "could not connect to the server");
+    assert_eq!(told.len(), 1, "{all:?}");
+    assert_eq!(
+        (&told[0]["level"], &told[0]["server"]),
+        (&"WARN".into(), &upstream.into())
+    );
+    assert!(with_message(&all, "a client was ended").is_empty());
+
+    let settings = [
+        ("log_format", "json"),
+        ("catalog_watch_ms", "1000"),
+        ("pool_mode", "auto"),
+        ("default_pool_size", "1"),
+        ("query_wait_timeout_s", "1"),
+    ];
+    let process = Process::start(&server::address(), &settings);
+    let mut first = Client::login(&process.address, "postgres");
+    first.run("BEGIN");
+    let mut second = Client::connect(&process.address);
+    second.send(&frames::startup(&[
+        ("user", "postgres"),
+        ("database", "postgres"),
+    ]));
+    assert_eq!(second.rest().last().unwrap().sqlstate(), "53300");
+    drop((first, second));
+    let all = lines(process);
+    let told = with_message(&all, "a client was ended");
+    assert_eq!(told.len(), 1, "{all:?}");
+    assert_eq!(
+        (&told[0]["level"], &told[0]["fault"]),
+        (&"WARN".into(), &"proxy".into())
+    );
+}

@@ -6,7 +6,7 @@
 mod columns;
 mod figures;
 
-use super::facts::{Facts, Lead, Peer, PeerState, Totals, WAITS_FOR_POOL};
+use super::facts::{Facts, Lead, Peer, PeerState, Totals, WAITS_FOR_POOL, WaitingLogins};
 use super::value::{Cell, TableColumn, int4, numeric, text};
 use super::view::{Needs, View};
 use crate::admin::date;
@@ -22,9 +22,9 @@ const SECOND: u64 = 1_000_000;
 
 /// How long the clients of a database keep their server connections.
 fn pool_mode(lead: Option<&Lead>) -> &'static str {
-    match lead.and_then(|lead| lead.pool) {
-        Some(_) => "auto",
-        None => "session",
+    match lead.is_some_and(|lead| lead.gives_back) {
+        true => "auto",
+        false => "session",
     }
 }
 
@@ -164,6 +164,8 @@ fn pools(facts: &Facts) -> Vec<Vec<Cell>> {
     let (clients, servers) = (grouped(&facts.clients, who), grouped(&facts.servers, who));
     let guests = grouped(&facts.guests, |guest| guest.user.clone());
     let mut names: Vec<_> = clients.keys().chain(servers.keys()).cloned().collect();
+    let waiting = |login: &WaitingLogins| (login.database.clone(), login.user.clone());
+    names.extend(facts.logins.iter().map(waiting));
     names.sort_unstable();
     names.dedup();
     let members = |of: &BTreeMap<_, Vec<&Peer>>, name, is_client| {
@@ -173,10 +175,15 @@ fn pools(facts: &Facts) -> Vec<Vec<Cell>> {
     let mut rows: Vec<_> = names
         .iter()
         .map(|name| {
-            let (clients, servers) = (
+            let (mut clients, servers) = (
                 members(&clients, name, true),
                 members(&servers, name, false),
             );
+            for login in facts.logins.iter().filter(|login| waiting(login) == *name) {
+                clients.waiting += login.count as u64;
+                let longest = u64::try_from(login.longest.as_micros());
+                clients.longest = clients.longest.max(longest.unwrap_or(u64::MAX));
+            }
             pool(name, [clients, servers], pool_mode(lead_of(facts, &name.0)))
         })
         .collect();
@@ -358,6 +365,7 @@ fn users(facts: &Facts) -> Vec<Vec<Cell>> {
 fn lists(facts: &Facts) -> Vec<Vec<Cell>> {
     let used = facts.clients.len() + facts.guests.len();
     let is_new = |client: &&Peer| client.standing == PeerState::LoggingIn;
+    let logins: usize = facts.logins.iter().map(|login| login.count).sum();
     let used_servers = facts.servers.len();
     let rows = [
         ("databases", databases(facts).len()),
@@ -367,7 +375,10 @@ fn lists(facts: &Facts) -> Vec<Vec<Cell>> {
         ("peer_pools", 0),
         ("free_clients", facts.max_clients.saturating_sub(used)),
         ("used_clients", used),
-        ("login_clients", facts.clients.iter().filter(is_new).count()),
+        (
+            "login_clients",
+            facts.clients.iter().filter(is_new).count() + logins,
+        ),
         ("free_servers", 0),
         ("used_servers", used_servers),
         ("dns_names", 0),

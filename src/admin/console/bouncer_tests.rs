@@ -3,6 +3,7 @@
 use super::super::sample;
 use super::super::tables::named;
 use super::*;
+use std::time::Duration;
 
 /// The rows of a table as one text: values by `|`, rows by lines.
 fn shown(name: &str) -> String {
@@ -51,6 +52,52 @@ fn what_was_counted_is_shown_by_database() {
     );
     assert!(shown("stats_averages").starts_with("db|0|0|1|50|100|80|30|0|0|0|1|0|1\n"));
     assert!(shown("totals").contains("\ntotal_query_count|100\n"));
+}
+
+#[test]
+fn who_waits_to_be_logged_in_is_counted_as_waiting() {
+    let mut facts = sample::facts();
+    let login = |user: &str, count, micros| WaitingLogins {
+        database: "db".to_owned(),
+        user: user.to_owned(),
+        count,
+        longest: Duration::from_micros(micros),
+    };
+    facts.logins = vec![login("me", 2, 3_000_005), login("new", 4, 7)];
+    let column = |table: &str, name: &str| {
+        let view = named(table).unwrap();
+        let at = view.columns.iter().position(|it| it.name == name);
+        let rows = (view.rows)(&facts).into_iter();
+        let cells = rows.map(|row| (row[1].clone(), row[at.unwrap()].clone()));
+        cells.take(2).collect::<Vec<_>>()
+    };
+    let of = |me, new| {
+        vec![
+            ("me".into(), Cell::Number(me)),
+            ("new".into(), Cell::Number(new)),
+        ]
+    };
+    assert_eq!(column("pools", "cl_waiting"), of(3, 4));
+    assert_eq!(column("pools", "maxwait"), of(3, 0));
+    assert_eq!(column("pools", "maxwait_us"), of(5, 7));
+    assert_eq!(column("pools", "pool_mode")[0].1, "session".into());
+    let lists = (named("lists").unwrap().rows)(&facts);
+    let logging_in = lists.iter().find(|row| row[0] == "login_clients".into());
+    assert_eq!(logging_in.unwrap()[1], Cell::Number(7));
+}
+
+#[test]
+fn the_mode_of_a_pool_is_not_told_by_its_size() {
+    let mut facts = sample::facts();
+    let mode = |facts: &Facts| {
+        let view = named("databases").unwrap();
+        let at = view.columns.iter().position(|it| it.name == "pool_mode");
+        (view.rows)(facts)[0][at.unwrap()].clone()
+    };
+    facts.fallback.as_mut().unwrap().pool = Some(3);
+    assert_eq!(mode(&facts), "session".into());
+    facts.fallback.as_mut().unwrap().gives_back = true;
+    assert_eq!(mode(&facts), "auto".into());
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::statement::switches::Switches;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What was counted for one database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -146,6 +147,19 @@ pub struct Peer {
     pub totals: Totals,
 }
 
+/// Clients of one user that want to log in to one database and wait for a server connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingLogins {
+    /// The database that they name.
+    pub database: String,
+    /// As whom the server knows them.
+    pub user: String,
+    /// How many there are.
+    pub count: usize,
+    /// How long the first has waited.
+    pub longest: Duration,
+}
+
 /// A setting as it is in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingFacts {
@@ -170,8 +184,10 @@ pub struct Lead {
     pub dbname: Option<String>,
     /// As whom the proxy logs in, unless that is the client's user.
     pub user: Option<String>,
-    /// The most server connections of one user, if clients give theirs back while they are idle.
+    /// The most server connections of one user; `None` for any number.
     pub pool: Option<usize>,
+    /// Clients give theirs back while they are idle.
+    pub gives_back: bool,
     /// How many of one user there are also when nobody needs them.
     pub least: usize,
     /// How many more there may be once somebody has waited for long.
@@ -212,6 +228,8 @@ pub struct Facts {
     pub guests: Vec<Peer>,
     /// What was counted since the start, by database.
     pub counted: Counted,
+    /// Who waits to be logged in, and is no client yet.
+    pub logins: Vec<WaitingLogins>,
     /// What was counted by the begin and by the end of the last whole period, and its seconds.
     pub period: (Counted, Counted, u64),
     /// What is known of each shape.

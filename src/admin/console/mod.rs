@@ -31,7 +31,9 @@ pub(in crate::admin) mod sample;
 mod talk_tests;
 
 pub use command::{Act, Ending, Instruction, ShapeSwitch};
-pub use facts::{Counted, Facts, Lead, Peer, PeerState, SettingFacts, Totals, WAITS_FOR_POOL};
+pub use facts::{
+    Counted, Facts, Lead, Peer, PeerState, SettingFacts, Totals, WAITS_FOR_POOL, WaitingLogins,
+};
 pub use halted::Halted;
 pub use ours::unknown_shape;
 pub use rank::Rank;

@@ -85,6 +85,7 @@ pub(in crate::admin) fn facts() -> Facts {
             dbname: None,
             user: None,
             pool: None,
+            gives_back: false,
             least: 0,
             reserve: 0,
             most: 0,
@@ -112,6 +113,7 @@ pub(in crate::admin) fn facts() -> Facts {
         ],
         guests: vec![peer(9, PeerState::Active, "root", super::NAMES[0])],
         counted: by_name(all),
+        logins: Vec::new(),
         period: (
             by_name(counted(3, 40, 20, 2000, 3000)),
             by_name(counted(3, 100, 80, 5000, 9000)),

@@ -42,7 +42,8 @@ fn waiting(facts: &Facts) -> Option<Notice> {
         .clients
         .iter()
         .filter(|it| it.waits_for == WAITS_FOR_POOL);
-    let told = match waits.count() {
+    let logins: usize = facts.logins.iter().map(|login| login.count).sum();
+    let told = match waits.count() + logins {
         0 => return None,
         1 => "1 client waits".to_owned(),
         count => format!("{count} clients wait"),

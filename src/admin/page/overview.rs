@@ -178,6 +178,10 @@ fn peers(facts: &Facts) -> Vec<Value> {
         group.queries += client.totals.queries;
         group.converted += client.totals.converted;
     }
+    for login in &facts.logins {
+        let group = groups.entry((&login.database, &login.user)).or_default();
+        group.waiting += login.count;
+    }
     for server in &facts.servers {
         let group = groups.entry((&server.database, &server.user)).or_default();
         group.servers += 1;

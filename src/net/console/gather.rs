@@ -81,6 +81,7 @@ impl Console {
                 .values()
                 .map(|seat| seat.peer.clone())
                 .collect(),
+            logins: environment.pools.waiting_logins(),
             counted: sockets.counted,
             period: period.clone(),
             shapes,
@@ -218,6 +219,7 @@ fn lead(destination: &Destination) -> Lead {
         dbname: destination.dbname.clone(),
         user: destination.user.clone(),
         pool: destination.sizes.pool,
+        gives_back: destination.sizes.gives_back,
         least: destination.sizes.least,
         reserve: destination.sizes.reserve,
         most: destination.sizes.most,

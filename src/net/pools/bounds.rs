@@ -7,7 +7,8 @@
 //!   it;
 //! - no two pools' locks are held at once: what one is to do for another stands in its `debt`.
 
-use super::{Pool, Pools};
+use super::{Pool, Pools, To};
+use crate::admin::console::WaitingLogins;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -143,6 +144,28 @@ impl Pools {
             .values()
             .map(|pool| pool.waiting.load(Ordering::SeqCst));
         queued.sum()
+    }
+
+    /// The logins among them, which no worker knows yet, by pool.
+    pub(in crate::net) fn waiting_logins(&self) -> Vec<WaitingLogins> {
+        let waiting = |((database, user), pool): (&Name, &Arc<Pool>)| {
+            if !pool.has_queue() {
+                return None;
+            }
+            let inner = pool.lock();
+            let logins = inner.queue.iter();
+            let mut logins = logins.filter(|waiter| matches!(waiter.to, To::Login(_)));
+            // Who came first has waited longest.
+            let first = logins.next()?;
+            let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+            Some(WaitingLogins {
+                database: text(database),
+                user: text(user),
+                count: 1 + logins.count(),
+                longest: first.since.elapsed(),
+            })
+        };
+        self.known.pools().iter().filter_map(waiting).collect()
     }
 }
 
