@@ -19,8 +19,16 @@ pub struct ShapeRow<'f> {
     pub reason: Option<Reason>,
     /// Its text without a value.
     pub outline: String,
-    /// Its part in what was run as prepared statements, if anything was.
+    /// How often it was met in all, as far as is known: what was passed through is an estimate.
+    pub calls: u64,
+    /// Its part in what was met of all of them, if anything was.
     pub share: Option<Share>,
+}
+
+/// How often a shape was met of which so much was noted.
+fn calls(shape: &ShapeFacts, passed: Option<u64>) -> u64 {
+    let passed = passed.unwrap_or_default().max(shape.sightings);
+    shape.executions.saturating_add(passed)
 }
 
 /// The first `most` of these shapes, and what was passed through that is none of them. What is not
@@ -38,7 +46,6 @@ pub fn shape_rows<'f>(
             .or_insert_with(|| (0, passed.reason));
         *count += passed.count;
     }
-    let executions: u64 = shapes.iter().map(|shape| shape.executions).sum();
     let mut met = HashSet::new();
     let mut rows = Vec::new();
     for shape in shapes.iter().take(most) {
@@ -48,13 +55,15 @@ pub fn shape_rows<'f>(
         let passed = passed.map(|(count, _)| count);
         // Two shapes may look alike; what was noted is shown with one of them.
         let is_first = met.insert(plain(&outline).to_owned());
+        let passed = passed.filter(|_| is_first);
         let is_prepared = shape.stage == ShapeStage::Prepared;
         rows.push(ShapeRow {
             facts: Some(shape),
-            passed: passed.filter(|_| is_first),
+            passed,
             reason: reason.filter(|_| !is_prepared || shape.slower > 0),
             outline,
-            share: Share::of(shape, executions),
+            calls: calls(shape, passed),
+            share: None,
         });
     }
     let others = passed
@@ -65,8 +74,15 @@ pub fn shape_rows<'f>(
         passed: Some(passed.count),
         reason: Some(passed.reason),
         outline: passed.shape.clone(),
+        calls: passed.count,
         share: None,
     }));
+    let shown: u64 = rows.iter().map(|row| row.calls).sum();
+    let hidden = shapes.iter().skip(most).map(|shape| calls(shape, None));
+    let all = shown.saturating_add(hidden.sum());
+    for row in &mut rows {
+        row.share = Share::of(row.calls, all);
+    }
     rows
 }
 
@@ -75,11 +91,10 @@ pub fn shape_rows<'f>(
 pub struct Share(u64);
 
 impl Share {
-    /// The part that the shape has in so many executions, if there were any.
-    #[must_use]
-    pub fn of(shape: &ShapeFacts, executions: u64) -> Option<Self> {
-        let tenths = (2000 * u128::from(shape.executions) + u128::from(executions))
-            .checked_div(2 * u128::from(executions))?;
+    /// Which part of so many these are, if there are any.
+    fn of(part: u64, all: u64) -> Option<Self> {
+        let tenths =
+            (2000 * u128::from(part) + u128::from(all)).checked_div(2 * u128::from(all))?;
         u64::try_from(tenths).ok().map(Self)
     }
 

@@ -216,6 +216,15 @@ fn shows_the_shape(console: &mut Client) {
     );
 }
 
+/// One more, who is not let in yet.
+fn waits_to_be_let_in(place: &Place, database: &str) -> std::thread::JoinHandle<()> {
+    let (path, name) = (place.path.clone(), database.to_owned());
+    std::thread::spawn(move || {
+        let mut client = Client::login_with(&path, &[("user", "postgres"), ("database", &name)]);
+        client.run("SELECT 3");
+    })
+}
+
 #[test]
 fn how_long_clients_take_and_wait_is_counted() {
     let place = Place::new();
@@ -250,12 +259,7 @@ fn how_long_clients_take_and_wait_is_counted() {
     assert!(waits >= 50_000, "{waiting:?}");
     let longest = micros(&pool, ["maxwait", "maxwait_us"]);
     assert!(longest >= waits, "{pool:?}");
-    // One more, who is not let in yet.
-    let (path, name) = (place.path.clone(), database.clone());
-    let third = std::thread::spawn(move || {
-        let mut third = Client::login_with(&path, &[("user", "postgres"), ("database", &name)]);
-        third.run("SELECT 3");
-    });
+    let third = waits_to_be_let_in(&place, &database);
     found(&mut console, "POOLS", "cl_waiting", "2");
     first.run("COMMIT");
     third.join().unwrap();

@@ -9,7 +9,7 @@ use super::rank::Rank;
 use super::value::{Cell, TableColumn, int4, int8, numeric, text};
 use super::view::{Needs, View};
 use crate::admin::literals::{blamed, literals};
-use crate::admin::shape_rows::{ShapeRow, Share, shape_rows, why};
+use crate::admin::shape_rows::{ShapeRow, shape_rows, why};
 use crate::reason::{Homing, Reason, Stay, Taint};
 use crate::sql::outline::outline;
 use crate::wire::answers::Told;
@@ -44,8 +44,9 @@ const SHAPES: &[TableColumn] = &[
     int8("shape"),
     text("state"),
     text("route"),
-    int8("converted"),
+    int8("calls"),
     text("share"),
+    int8("converted"),
     int8("sighted"),
     int8("passed"),
     text("reason"),
@@ -77,9 +78,12 @@ fn shapes(facts: &Facts) -> Vec<Vec<Cell>> {
 
 fn shape_cells(row: ShapeRow<'_>) -> Vec<Cell> {
     let (passed, reason) = (row.passed.into(), row.reason.map(Reason::label).into());
+    let share = row.share.map(|share| share.to_string());
     let Some(shape) = row.facts else {
         let mut cells = vec![Cell::Null; SHAPES.len()];
-        let shown: [(&str, Cell); 5] = [
+        let shown: [(&str, Cell); 7] = [
+            ("calls", row.calls.into()),
+            ("share", share.into()),
             ("state", "passed".into()),
             ("route", "passed".into()),
             ("passed", passed),
@@ -98,8 +102,9 @@ fn shape_cells(row: ShapeRow<'_>) -> Vec<Cell> {
         shape.id.into(),
         shape.stage.label().into(),
         shape.route().into(),
+        row.calls.into(),
+        share.into(),
         shape.executions.into(),
-        row.share.map(|share| share.to_string()).into(),
         shape.sightings.into(),
         passed,
         reason,
@@ -125,7 +130,9 @@ pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>
     let Some(shape) = facts.shapes.iter().find(|shape| shape.id == id) else {
         return Err(unknown_shape(id));
     };
-    let executions = facts.shapes.iter().map(|shape| shape.executions).sum();
+    let all = shape_rows(&facts.shapes, &facts.passed, MOST);
+    let is_it = |row: &&ShapeRow<'_>| row.facts.is_some_and(|facts| facts.id == id);
+    let met = all.iter().find(is_it);
     let is_whole = rank == Rank::Admin;
     let text = match is_whole {
         true => shape.text.clone(),
@@ -142,6 +149,12 @@ pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>
         ("route", shape.route().to_owned()),
         ("mode", shape.off.label()),
         ("literals", number(shape.literals.len())),
+    ]);
+    rows.extend(met.map(|met| ("calls", met.calls.to_string())));
+    let share = met.and_then(|met| met.share);
+    rows.extend(share.map(|share| ("share", share.to_string())));
+    rows.extend(met.and_then(|met| Some(("passed", met.passed?.to_string()))));
+    rows.extend([
         ("converted", shape.executions.to_string()),
         ("sighted", shape.sightings.to_string()),
         ("statements", number(shape.statements)),
@@ -155,7 +168,6 @@ pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>
         rows.push(("original_us", times.original.to_string()));
     }
     rows.extend(shape.saved.map(|saved| ("saved_us", saved.to_string())));
-    rows.extend(Share::of(shape, executions).map(|share| ("share", share.to_string())));
     let told = |stay: Stay| ("stays", format!("{}: {}", stay.label(), stay.explain()));
     rows.extend(shape.stays.map(told));
     rows.extend(shape.history.iter().map(|told| {
@@ -237,8 +249,8 @@ mod tests {
     fn shapes_are_shown_with_what_was_noted_of_them() {
         let rows = shapes(&sample::facts());
         let texts = |row: &Vec<Cell>| match &row[..] {
-            [id, state, _, converted, .., text] => {
-                (id.clone(), state.clone(), converted.clone(), text.clone())
+            [id, state, _, calls, .., text] => {
+                (id.clone(), state.clone(), calls.clone(), text.clone())
             }
             _ => panic!("{row:?}"),
         };
@@ -253,15 +265,18 @@ mod tests {
         };
         let told = |row, names: &[&str]| names.iter().map(|name| cell(row, name)).collect();
         let first: Vec<Cell> = told(&rows[0], &["saved_us", "route", "share", "stays"]);
-        let expected = ["prepared".into(), "100.0 %".into(), "no_read".into()];
+        let expected = ["prepared".into(), "92.0 %".into(), "no_read".into()];
         assert_eq!(
             first,
             [vec![Cell::Number(80 * 15)], expected.to_vec()].concat()
         );
         let second: Vec<Cell> = told(&rows[1], &["passed", "reason", "route", "share"]);
-        let expected = ["threshold".into(), "passed".into(), "0.0 %".into()];
+        let expected = ["threshold".into(), "passed".into(), "5.7 %".into()];
         assert_eq!(second, [vec![Cell::Number(5)], expected.to_vec()].concat());
         assert_eq!(cell(&rows[2], "route"), "passed".into());
+        let calls = rows.iter().map(|row| cell(row, "calls"));
+        let expected = [80, 5, 2].map(Cell::Number);
+        assert_eq!(calls.collect::<Vec<_>>(), expected);
         let last = texts(rows.last().unwrap());
         assert_eq!(
             (last.0, last.1, last.3),

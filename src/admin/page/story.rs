@@ -3,7 +3,7 @@
 use super::overview::row;
 use crate::admin::console::Facts;
 use crate::admin::literals::{blamed, literals};
-use crate::admin::shape_rows::{Share, shape_rows, why};
+use crate::admin::shape_rows::{ShapeRow, shape_rows, why};
 use crate::reason::Stay;
 use crate::sql::outline::outline_within;
 use serde_json::{Value, json};
@@ -14,11 +14,9 @@ const MAX_TEXT: usize = 8 * 1024;
 /// What is known of the shape of this number; `None` if there is none.
 #[must_use]
 pub fn story(facts: &Facts, id: u64) -> Option<String> {
-    let executions = facts.shapes.iter().map(|shape| shape.executions).sum();
-    let shape = facts.shapes.iter().position(|shape| shape.id == id)?;
-    let shape = facts.shapes.get(shape..=shape)?;
-    let rows = shape_rows(shape, &facts.passed, 1);
-    let first = rows.first()?;
+    let rows = shape_rows(&facts.shapes, &facts.passed, facts.shapes.len());
+    let is_it = |row: &&ShapeRow<'_>| row.facts.is_some_and(|facts| facts.id == id);
+    let first = rows.iter().find(is_it)?;
     let facts = first.facts?;
     let mut told = row(first);
     let more = json!({
@@ -30,7 +28,6 @@ pub fn story(facts: &Facts, id: u64) -> Option<String> {
         "statements": facts.statements,
         "travelling": facts.travelling,
         "stays_why": facts.stays.map(Stay::explain),
-        "share_percent": Share::of(facts, executions).map(Share::percent),
         "custom": facts.custom,
         "slower": facts.slower,
         "memory_bytes": facts.memory,
@@ -64,7 +61,7 @@ mod tests {
             (&"passed".into(), &0.0.into())
         );
         let first: Value = serde_json::from_str(&story(&facts, 7).unwrap()).unwrap();
-        assert_eq!(first["share_percent"], 100.0);
+        assert_eq!(first["share_percent"], 92.0);
         assert_eq!(first["stays"], "no_read");
         assert_eq!(first["stays_why"], Stay::NoRead.explain());
         let expected = format!("SELECT {columns}b FROM t WHERE bits = ?");
