@@ -2,9 +2,8 @@
 //!
 //! Invariant: only one thread writes a set of counters. So adding needs neither a lock nor an
 //! atomic read-modify-write, which would cost more than the warm path can spare. Any thread may
-//! read. The labels are enums: their number is fixed, and no query text, user or address can become
-//! one. What is shown of texts are the shapes of those that are passed through most (`most`),
-//! without a value.
+//! read. The labels are enums: their number is fixed, and no text, user or address becomes one.
+//! What is shown of texts are the shapes of those passed through most (`most`), without a value.
 
 mod homings;
 mod most;
@@ -32,6 +31,8 @@ pub use times::{BOUNDS, TimedRoute, Times};
 pub enum Counter {
     /// Simple queries received.
     Queries,
+    /// Executes of the extended protocol received.
+    Executes,
     /// Queries run as prepared statements.
     Converted,
     /// Converted queries whose statement the server connection already held.

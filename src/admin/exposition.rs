@@ -197,10 +197,15 @@ impl Page {
     }
 
     fn queries(&mut self, summary: &Summary) {
-        use Counter::{Cold, Queries, Replayed, Warm};
+        use Counter::{Cold, Executes, Queries, Replayed, Warm};
         let count = |counter| summary.count(counter);
         let help = "Simple queries received.";
         self.one(counter("pgautoprep_queries", help), count(Queries));
+        let help = "Executes of the extended protocol received, which are passed on as they come.";
+        self.one(
+            counter("pgautoprep_extended_executions", help),
+            count(Executes),
+        );
         let help = "Queries run as prepared statements, by whether the server connection held the \
                     statement.";
         let family = counter("pgautoprep_converted_queries", help);

@@ -103,6 +103,8 @@ pub struct Client {
     pub asked: Micros,
     /// When its query was sent to its server connection, if its answer is timed; else zero.
     pub sent_at: Micros,
+    /// When its batch of the extended protocol was first to execute something; else zero.
+    pub batch_since: Micros,
     /// The query that it waits for, if that is relayed and told of in case it takes long.
     pub relayed: Option<Box<Unconverted>>,
     /// Its cancel key.
@@ -156,9 +158,11 @@ pub struct Counts {
     pub queries: u64,
     /// Those that were run as prepared statements.
     pub converted: u64,
-    /// Those that have begun a transaction, which most are all of.
+    /// What it has executed by the extended protocol.
+    pub executes: u64,
+    /// Queries and batches that have begun a transaction, which most are all of.
     pub transactions: u64,
-    /// Microseconds that those took which were timed (`metrics::times`).
+    /// Microseconds that those queries took which were timed (`metrics::times`), and batches.
     pub micros: u64,
     /// Microseconds in transaction blocks that were not among these: between two queries, mostly.
     pub between: u64,
@@ -200,6 +204,7 @@ impl Client {
             at_home: Millis(0),
             asked: Micros::default(),
             sent_at: Micros::default(),
+            batch_since: Micros::default(),
             relayed: None,
             key,
             cancels_before: 0,
@@ -221,10 +226,8 @@ impl Client {
 
     /// A transaction block begins or goes on.
     pub fn is_in_block(&mut self, clock: Micros) {
-        if !self.habits.is_extended() {
-            let micros = self.counts.micros;
-            self.block.get_or_insert((clock, micros));
-        }
+        let micros = self.counts.micros;
+        self.block.get_or_insert((clock, micros));
     }
 
     /// The block is over, if there was one.

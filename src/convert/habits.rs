@@ -32,8 +32,6 @@ pub struct Habits {
     /// Whether queries that it does not wait for are executed one behind the other.
     pub trails: Trails,
     speaks_extended: bool,
-    /// Its last message was one of the extended protocol.
-    is_extended: bool,
     /// It has sent one that could see what is unnamed.
     sees_unnamed: bool,
 }
@@ -248,19 +246,7 @@ impl Habits {
 
     /// The client has sent a message of the extended protocol.
     pub const fn extended(&mut self) {
-        (self.speaks_extended, self.is_extended) = (true, true);
-    }
-
-    /// The client has sent a Query.
-    #[inline]
-    pub const fn simple(&mut self) {
-        self.is_extended = false;
-    }
-
-    /// Whether the client's last message was one of the extended protocol.
-    #[must_use]
-    pub const fn is_extended(&self) -> bool {
-        self.is_extended
+        self.speaks_extended = true;
     }
 
     /// It has sent one that could see what is unnamed. Whether it is the first, or the first since

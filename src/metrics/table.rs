@@ -79,7 +79,11 @@ impl Table<'_> {
         for (reason, _) in reasons.into_iter().filter(|(_, count)| *count > 0) {
             share(4, reason.label(), &|it| it.passed(reason))?;
         }
-        Ok(())
+        if self.now.count(Executes) == 0 {
+            return Ok(());
+        }
+        writeln!(f, "extended protocol")?;
+        self.group(f, &[("executed", Executes)])
     }
 
     /// What the proxy does for them.

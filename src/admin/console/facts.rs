@@ -19,9 +19,11 @@ pub struct Totals {
     pub queries: u64,
     /// Those of them that were run as prepared statements.
     pub converted: u64,
+    /// What they have executed by the extended protocol.
+    pub executes: u64,
     /// Transactions that they have begun.
     pub transactions: u64,
-    /// Microseconds that those queries took which were timed.
+    /// Microseconds that those queries took which were timed, and batches of the extended protocol.
     pub micros: u64,
     /// Microseconds that their transactions took, those of which each is a query included.
     pub xact_micros: u64,
@@ -45,6 +47,7 @@ impl Totals {
         self.clients += other.clients;
         self.queries += other.queries;
         self.converted += other.converted;
+        self.executes += other.executes;
         self.transactions += other.transactions;
         self.micros += other.micros;
         self.xact_micros += other.xact_micros;
@@ -66,14 +69,16 @@ impl Totals {
                 None => 0,
             }
         }
-        let queries = self.queries.saturating_sub(earlier.queries);
+        let executes = self.executes.saturating_sub(earlier.executes);
+        let timed = self.queries.saturating_sub(earlier.queries) + executes;
         let transactions = self.transactions.saturating_sub(earlier.transactions);
         Self {
             clients: rate(self.clients, earlier.clients, seconds),
             queries: rate(self.queries, earlier.queries, seconds),
             converted: rate(self.converted, earlier.converted, seconds),
+            executes: rate(self.executes, earlier.executes, seconds),
             transactions: rate(self.transactions, earlier.transactions, seconds),
-            micros: rate(self.micros, earlier.micros, queries),
+            micros: rate(self.micros, earlier.micros, timed),
             xact_micros: rate(self.xact_micros, earlier.xact_micros, transactions),
             waited: rate(self.waited, earlier.waited, seconds),
             parses: rate(self.parses, earlier.parses, seconds),

@@ -49,6 +49,7 @@ const fn counted(clients: u64, queries: u64, converted: u64, received: u64, sent
         clients,
         queries,
         converted,
+        executes: 0,
         transactions: queries / 2,
         micros: queries * 30,
         xact_micros: queries * 40,

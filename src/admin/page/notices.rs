@@ -27,6 +27,7 @@ pub(super) fn notices(facts: &Facts) -> Vec<Value> {
         audits(summary),
         tainted(summary),
         evicted(summary),
+        extended(summary),
     ];
     let told = |(text, shape): Notice| json!({"text": text, "shape": shape});
     all.into_iter().flatten().map(told).collect()
@@ -67,6 +68,17 @@ fn own_errors(summary: &Summary) -> Option<Notice> {
     let text =
         format!("{count} connections have ended by the proxy's own fault: the log has more.");
     (count > 0).then_some((text, None))
+}
+
+/// Much is sent by the extended protocol, of which nothing else is told here.
+fn extended(summary: &Summary) -> Option<Notice> {
+    let count = summary.count(Counter::Executes);
+    let share = percent(count, count + summary.count(Counter::Queries));
+    let text = format!(
+        "{share} % of what clients have sent came by the extended protocol, which is passed on \
+         as it comes: nothing here tells of it."
+    );
+    (count >= FEW && share >= 10).then_some((text, None))
 }
 
 /// The statement that loses most.
@@ -150,6 +162,8 @@ mod tests {
             (0..49).for_each(|_| worker.tainted(Taint::Text));
             worker.add(Counter::StatementsPrepared, 100);
             worker.add(Counter::StatementsEvicted, 24);
+            worker.add(Counter::Executes, 99);
+            worker.add(Counter::Queries, 901);
         });
         assert_eq!(few, Vec::<String>::new());
     }
@@ -181,6 +195,11 @@ mod tests {
             worker.add(Counter::StatementsEvicted, 25);
         });
         assert!(text.starts_with("25 % of the prepared"), "{text}");
+        let text = one(&|worker| {
+            worker.add(Counter::Executes, 90);
+            worker.add(Counter::Queries, 10);
+        });
+        assert!(text.starts_with("90 % of what clients"), "{text}");
         let text = one(&|worker| worker.add(Counter::WaitTimeouts, 3));
         assert!(text.starts_with("3 clients have waited in vain"), "{text}");
         let text = one(&|worker| worker.add(Counter::ErrorsProxy, 1));

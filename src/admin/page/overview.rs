@@ -44,6 +44,7 @@ pub fn overview(facts: &Facts, history: &History) -> String {
         "notices": notices(facts),
         "totals": {
             "queries": count(Counter::Queries),
+            "executes": count(Counter::Executes),
             "prepared": prepared,
             "shared": shared,
             "passed": passed,

@@ -221,6 +221,7 @@ impl Hop<'_> {
                 }
             }
             frontend::EXECUTE => {
+                self.counts_execute();
                 self.upstream.standing.relays_execute();
                 if self.upstream.standing.executes_logins() {
                     self.changes_logins();
@@ -303,6 +304,7 @@ impl Hop<'_> {
         if matches!(settled, Some(Kind::Query(_))) {
             self.timed_relayed();
         } else {
+            self.timed_batch();
             let effect = self.upstream.standing.past.client_batch_ended();
             self.upstream.standing.affected(effect);
         }

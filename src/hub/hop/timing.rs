@@ -176,6 +176,27 @@ impl Hop<'_> {
         }
     }
 
+    /// An Execute of the client's own is relayed. Its batch is timed from the first on, unless
+    /// another is under way.
+    pub(super) fn counts_execute(&mut self) {
+        self.lent.counters().add(Counter::Executes, 1);
+        let counts = &mut self.client.counts;
+        counts.executes += 1;
+        if self.client.batch_since == Micros::default() {
+            self.client.batch_since = self.clock;
+            counts.transactions += u64::from(self.upstream.standing.status == Status::Idle);
+        }
+    }
+
+    /// A batch of the client's own is answered.
+    #[inline]
+    pub(super) fn timed_batch(&mut self) {
+        let since = std::mem::take(&mut self.client.batch_since);
+        if since != Micros::default() {
+            self.client.counts.micros += self.clock.since(since);
+        }
+    }
+
     #[cold]
     fn late(&mut self) {
         let key = self.client.habits.sent.key;

@@ -184,7 +184,6 @@ impl Hop<'_> {
     #[inline]
     pub(super) fn meets_query(&mut self) {
         self.counts_query();
-        self.client.habits.simple();
         self.client.lessons = 0;
         self.client.asked = Default::default();
     }

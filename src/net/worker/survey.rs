@@ -194,6 +194,7 @@ impl Worker {
             clients: known.is_some_and(|client| client.is_logged_in()).into(),
             queries: counts.queries,
             converted: counts.converted,
+            executes: counts.executes,
             transactions: counts.transactions,
             micros: counts.micros,
             xact_micros: counts.micros + counts.between,

@@ -12,6 +12,7 @@ fn figures(totals: &Totals) -> [u64; 13] {
         clients,
         queries,
         converted,
+        executes,
         transactions,
         micros,
         xact_micros,
@@ -25,7 +26,7 @@ fn figures(totals: &Totals) -> [u64; 13] {
     [
         clients,
         transactions,
-        queries,
+        queries + executes,
         received,
         sent,
         xact_micros,
