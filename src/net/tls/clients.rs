@@ -2,9 +2,9 @@
 //! to.
 
 use super::binding::end_point;
-use super::expiry;
 use super::files::{self, Error};
 use super::tunnel::Tunnel;
+use super::{expiry, old};
 use crate::config::{ClientTls, ClientTlsMode, TlsVersions};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
@@ -87,12 +87,12 @@ impl ClientTerms {
             .map(Arc::from);
         let ends = chain.first().and_then(|leaf| expiry::end(leaf));
         let key = files::private_key(&settings.key_file)?;
-        let config = builder.with_single_cert(chain, key);
-        let mut config = config.map_err(|source| Error::Pair {
+        let pair = old::pair(&provider(), chain, key).map_err(|source| Error::Pair {
             key: settings.key_file.clone(),
             certificate: settings.cert_file.clone(),
             source,
         })?;
+        let mut config = builder.with_cert_resolver(pair);
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;

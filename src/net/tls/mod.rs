@@ -7,6 +7,7 @@ mod der;
 mod expiry;
 mod files;
 mod names;
+mod old;
 mod servers;
 mod tunnel;
 mod verify;

@@ -2,6 +2,7 @@
 
 use super::clients::{PROTOCOL, provider};
 use super::files::{self, Error};
+use super::old;
 use super::tunnel::Tunnel;
 use super::verify::Lenient;
 use crate::config::{Address, Config, ServerTls, ServerTlsMode};
@@ -120,12 +121,12 @@ fn read(settings: &ServerTls, addresses: &[Address]) -> Result<Option<Arc<Client
     } else {
         let chain = files::certificates(&settings.cert_file)?;
         let key = files::private_key(&settings.key_file)?;
-        let config = builder.with_client_auth_cert(chain, key);
-        config.map_err(|source| Error::Pair {
+        let pair = old::pair(&provider(), chain, key).map_err(|source| Error::Pair {
             key: settings.key_file.clone(),
             certificate: settings.cert_file.clone(),
             source,
-        })?
+        })?;
+        builder.with_client_cert_resolver(pair)
     };
     config.alpn_protocols = vec![PROTOCOL.to_vec()];
     // PostgreSQL resumes nothing.

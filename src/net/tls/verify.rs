@@ -1,6 +1,7 @@
 //! What a server's certificate need not prove, by libpq's `sslmode`. That the server has the key of
 //! the certificate is proven in each mode.
 
+use super::old::{self, Version};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
@@ -35,6 +36,20 @@ impl Lenient {
             authorities: Some(authorities),
         }
     }
+
+    /// What has come of looking at a signature, unless the certificate is one that is not read.
+    fn else_if_old(
+        &self,
+        outcome: Result<HandshakeSignatureValid, Error>,
+        (message, certificate): (&[u8], &CertificateDer<'_>),
+        signed: &DigitallySignedStruct,
+        version: Version,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        outcome.or_else(|error| {
+            old::signed(&self.provider, (message, certificate), signed, version)
+                .unwrap_or(Err(error))
+        })
+    }
 }
 
 impl ServerCertVerifier for Lenient {
@@ -65,7 +80,8 @@ impl ServerCertVerifier for Lenient {
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
+        let outcome = verify_tls12_signature(message, certificate, signed, algorithms);
+        self.else_if_old(outcome, (message, certificate), signed, Version::Older)
     }
 
     fn verify_tls13_signature(
@@ -75,7 +91,8 @@ impl ServerCertVerifier for Lenient {
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
+        let outcome = verify_tls13_signature(message, certificate, signed, algorithms);
+        self.else_if_old(outcome, (message, certificate), signed, Version::Newer)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
