@@ -98,6 +98,24 @@ fn files_of_tls_that_cannot_be_used_end_with_64_and_say_which() {
 }
 
 #[test]
+fn who_logs_in_for_others_without_a_secret_is_told_of() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let write = |name: &str, text: &str| std::fs::write(path(name), text).unwrap();
+    let (users, config) = (path("users"), path("config"));
+    let tables = "[databases.a]\nupstream = 'h:1'\nuser = 'shared'\n";
+    let settings = format!("auth_type = 'md5'\nauth_file = '{users}'\n");
+    write("config", &(settings + tables));
+    for (text, is_told) in [("\"ann\" \"x\"\n", true), ("\"shared\" \"x\"\n", false)] {
+        write("users", text);
+        let (code, _, err) = answer(&run(&["check", "--config", &config], &[]));
+        assert_eq!(code, Some(0), "{err}");
+        let told = "a database's user has no line in auth_file: ";
+        assert_eq!(err.contains(told), is_told, "{err}");
+    }
+}
+
+#[test]
 fn files_of_users_that_cannot_be_used_end_with_64_and_say_why() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("userlist.txt");

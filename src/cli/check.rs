@@ -8,6 +8,7 @@ use clap::Args;
 
 use super::SettingFlags;
 use super::dialogue::Server;
+use super::logging;
 use crate::config::{Address, Config, Effective, show_databases};
 use crate::lab::login::Account;
 use crate::net;
@@ -29,7 +30,12 @@ impl Check {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let effective = Effective::load(&self.settings.sources())?;
         let checked = effective.config();
+        // What the files have in them that is doubtful.
+        let output = checked.as_ref().ok().map(logging::start).transpose()?;
         let files = checked.as_ref().ok().map(net::check);
+        if let Some(output) = output {
+            output.finish();
+        }
         let good = checked.as_ref().ok();
         let good = good.filter(|_| matches!(files, Some(Ok(_))));
         super::print(&render(&effective, good))?;

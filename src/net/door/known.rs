@@ -74,9 +74,16 @@ impl Known {
         if let Some(user) = askers.find(is_scram) {
             return Err(Error::Asker(user.to_owned()));
         }
-        let mut forced = databases.destinations().filter_map(|it| it.user.as_deref());
-        if let Some(user) = forced.find(is_scram) {
+        let forced = || databases.destinations().filter_map(|it| it.user.as_deref());
+        if let Some(user) = forced().find(is_scram) {
             return Err(Error::Forced(user.to_owned()));
+        }
+        for user in forced().filter(|user| !users.contains_key(user.as_bytes())) {
+            tracing::warn!(
+                user,
+                "a database's user has no line in auth_file: the server has to let it in without \
+                 a password"
+            );
         }
         let before = self.listed();
         let keep = |(user, secret): (Vec<u8>, Option<Secret>)| {
