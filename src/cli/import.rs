@@ -2,10 +2,11 @@
 
 mod connection;
 mod keys;
+mod lines;
 mod table;
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
@@ -17,6 +18,7 @@ use crate::config::settings::{
 use crate::config::{Config, FALLBACK, SETTINGS, Setting, ValueForm};
 use crate::config::{WrittenDatabase, show_databases};
 use keys::{ASKERS, DEFAULTS, OF_DATABASES, OTHERWISE, RENAMED, SAME};
+use lines::{Entry, entries};
 use table::{Table, add, is_unbounded, said, servers};
 
 /// Arguments of `import`.
@@ -34,7 +36,7 @@ impl Import {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let text = std::fs::read_to_string(&self.file);
         let text = text.with_context(|| format!("cannot read {}", self.file.display()))?;
-        super::print(&translate(&text))?;
+        super::print(&translate(&text, &self.file))?;
         Ok(())
     }
 }
@@ -63,52 +65,12 @@ const IN_POSTGRES: &str = "[pgbouncer] auth_query runs in the database postgres 
 /// What is said of a password.
 const HAS_PASSWORD: &str = "has a password: write it in auth_file, in a line for the user";
 
-/// What has another file read.
-const INCLUDE: &str = "%include";
-
 /// Where the server listens if nothing else is said.
 const SERVER_PORT: &str = "5432";
 
 /// Where PgBouncer listens if nothing else is said.
 const PORT: &str = "6432";
 const SOCKETS: &str = "/tmp";
-
-/// A line of the file that says something.
-struct Entry<'t> {
-    line: usize,
-    section: &'t str,
-    key: &'t str,
-    value: &'t str,
-}
-
-/// The lines of a file that say something. A value may stand in quotes, in which two stand for one;
-/// they are kept.
-fn entries(text: &str) -> Vec<Entry<'_>> {
-    let mut section = "";
-    let mut found = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with([';', '#']) {
-            continue;
-        }
-        if let Some(name) = line.strip_prefix('[').and_then(|it| it.strip_suffix(']')) {
-            section = name.trim();
-            continue;
-        }
-        let (key, value) = match line.split_once('=') {
-            Some(pair) => pair,
-            None if line.starts_with(INCLUDE) => (INCLUDE, ""),
-            None => ("a line without =", ""),
-        };
-        found.push(Entry {
-            line: index + 1,
-            section,
-            key: key.trim(),
-            value: value.trim(),
-        });
-    }
-    found
-}
 
 /// What becomes of a file.
 #[derive(Default)]
@@ -125,23 +87,23 @@ struct Translation {
 }
 
 /// The configuration that says what `text` says.
-fn translate(text: &str) -> String {
-    let all = entries(text);
+fn translate(text: &str, file: &Path) -> String {
+    let all = entries(text, file);
     // The databases come before what holds for them.
     let said = |key: &str| {
-        let is_it = |entry: &&Entry<'_>| entry.section == "pgbouncer" && entry.key == key;
-        all.iter().rfind(is_it).map(|entry| entry.value)
+        let is_it = |entry: &&Entry| entry.section == "pgbouncer" && entry.key == key;
+        all.iter().rfind(is_it).map(|entry| entry.value.as_str())
     };
     let mut to = Translation {
         is_pooled: said("pool_mode") == Some(TRANSACTION),
         socket_directory: said("unix_socket_dir").map(str::to_owned),
         ..Translation::default()
     };
-    for entry in all {
-        match entry.section {
-            "databases" => to.database(&entry),
-            "pgbouncer" => to.setting(&entry),
-            _ => to.note(&entry, "has no equivalent"),
+    for entry in &all {
+        match entry.section.as_str() {
+            "databases" => to.database(entry),
+            "pgbouncer" => to.setting(entry),
+            _ => to.note(entry, "has no equivalent"),
         }
     }
     to.addresses();
@@ -153,13 +115,16 @@ fn translate(text: &str) -> String {
 }
 
 impl Translation {
-    fn note(&mut self, entry: &Entry<'_>, why: &str) {
+    fn note(&mut self, entry: &Entry, why: &str) {
         let Entry {
-            line, section, key, ..
+            place,
+            section,
+            key,
+            ..
         } = entry;
         self.notes.push(match section.is_empty() {
-            true => format!("line {line}: {key} {why}"),
-            false => format!("line {line}: [{section}] {key} {why}"),
+            true => format!("{place}: {key} {why}"),
+            false => format!("{place}: [{section}] {key} {why}"),
         });
     }
 
@@ -168,8 +133,8 @@ impl Translation {
         self.settings.push((key, value.to_owned()));
     }
 
-    fn setting(&mut self, entry: &Entry<'_>) {
-        match entry.key {
+    fn setting(&mut self, entry: &Entry) {
+        match entry.key.as_str() {
             "listen_addr" => {
                 let all = entry.value.split(',').map(str::trim);
                 self.addresses = all
@@ -177,10 +142,10 @@ impl Translation {
                     .map(str::to_owned)
                     .collect();
             }
-            "listen_port" => self.port = Some(entry.value.to_owned()),
+            "listen_port" => self.port = Some(entry.value.clone()),
             "unix_socket_dir" => {}
             "pool_mode" => {
-                if let Some(mode) = self.pool_mode(entry, entry.value)
+                if let Some(mode) = self.pool_mode(entry, &entry.value)
                     && mode != SESSION
                 {
                     self.set("pool_mode", mode);
@@ -197,7 +162,7 @@ impl Translation {
     }
 
     /// What PgBouncer's mode is here, if it is anything.
-    fn pool_mode(&mut self, entry: &Entry<'_>, theirs: &str) -> Option<&'static str> {
+    fn pool_mode(&mut self, entry: &Entry, theirs: &str) -> Option<&'static str> {
         match theirs {
             SESSION => Some(SESSION),
             TRANSACTION => {
@@ -215,7 +180,7 @@ impl Translation {
     }
 
     /// A setting that is here, too, maybe by another name.
-    fn usual(&mut self, entry: &Entry<'_>, key: &str) {
+    fn usual(&mut self, entry: &Entry, key: &str) {
         let renamed = RENAMED.iter().find(|(theirs, _)| *theirs == key);
         let name = match renamed {
             Some((_, ours)) => ours,
@@ -229,7 +194,7 @@ impl Translation {
         let Some(setting) = SETTINGS.iter().find(|setting| setting.key == name) else {
             return self.note(entry, "has no equivalent");
         };
-        let value = match (setting.kind, entry.value) {
+        let value = match (setting.kind, entry.value.as_str()) {
             (ValueForm::Switch, "0") => "off",
             (ValueForm::Switch, "1") => "on",
             (_, value) => value,
@@ -244,8 +209,8 @@ impl Translation {
     }
 
     /// A line of `[databases]`.
-    fn database(&mut self, entry: &Entry<'_>) {
-        let pairs = connection::pairs(entry.value);
+    fn database(&mut self, entry: &Entry) {
+        let pairs = connection::pairs(&entry.value);
         let value = |name: &str| {
             let found = pairs.iter().find(|(key, _)| key == name);
             found.map(|(_, value)| value.as_str())

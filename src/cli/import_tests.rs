@@ -1,6 +1,10 @@
 //! What the configuration of PgBouncer becomes.
 
 use super::*;
+
+fn read(text: &str) -> String {
+    translate(text, Path::new("/not/there/pgbouncer.ini"))
+}
 use crate::config::Sources;
 
 const FILE: &str = "\
@@ -31,7 +35,7 @@ admin_users = me
 
 #[test]
 fn a_file_is_translated_and_what_is_lost_is_said() {
-    let out = translate(FILE);
+    let out = read(FILE);
     let lines: Vec<_> = out.lines().collect();
     assert_eq!(
         lines,
@@ -71,7 +75,7 @@ fn a_file_is_translated_and_what_is_lost_is_said() {
              something in its session keeps its server connection, so that a pool may have to \
              be larger",
             "# line 19: [pgbouncer] default_pool_size has a value that has no equivalent",
-            "# line 23: [pgbouncer] %include has no equivalent",
+            "# line 23: %include has no equivalent",
             "# [pgbouncer] has defaults that are others here: server_connect_timeout = 15",
             "# [pgbouncer] auth_query runs in the database postgres for clients of databases that \
              have no table, and not in theirs: what it calls has to be there, or in auth_dbname",
@@ -96,7 +100,7 @@ fn a_file_is_translated_and_what_is_lost_is_said() {
 fn no_value_that_was_not_understood_is_shown() {
     let text = "hunter2\n[databases]\nx = password='hunter2\n[pgbouncer]\nauth_type = hunter2\n\
                 hunter = hunter2\n[odd]\na = hunter2\n[pgbouncer]\nlisten_port = x";
-    let out = translate(text);
+    let out = read(text);
     assert!(!out.contains("hunter2"), "{out}");
     assert!(out.contains("# line 5: [pgbouncer] auth_type"), "{out}");
 }
@@ -107,7 +111,7 @@ fn what_pgbouncer_does_by_default_is_said() {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         lines.map(|line| format!("{line}\n")).collect::<String>()
     };
-    let out = translate("[databases]\nx = host=/tmp\n[pgbouncer]\nauth_file = /a\n");
+    let out = read("[databases]\nx = host=/tmp\n[pgbouncer]\nauth_file = /a\n");
     assert!(
         out.contains("# [pgbouncer] pool_mode session (its default): "),
         "{out}"
@@ -120,14 +124,14 @@ fn what_pgbouncer_does_by_default_is_said() {
                     auth_file = \"/a\"\n\n[databases.x]\nupstream = [\"/tmp/.s.PGSQL.5432\"]\n";
     assert_eq!(out, expected);
     // All databases of one server are what it serves anyhow.
-    let out = without(&translate(
+    let out = without(&read(
         "[databases]\n* = host=db\n[pgbouncer]\nauth_file = /a\n",
     ));
     let expected = "listen = [\"/tmp/.s.PGSQL.6432\"]\nupstream = \"db:5432\"\n\
                     server_tls_sslmode = \"prefer\"\nauth_type = \"md5\"\nauth_file = \"/a\"\n";
     assert_eq!(out, expected);
     // Users have to be asked for somewhere.
-    let out = translate("[databases]\nx = host=/tmp\n[pgbouncer]\nauth_user = a\n");
+    let out = read("[databases]\nx = host=/tmp\n[pgbouncer]\nauth_user = a\n");
     assert!(out.contains("auth_dbname = \"x\"\n"), "{out}");
     assert!(Config::from_text(&out).is_ok(), "{out}");
 }
@@ -135,7 +139,7 @@ fn what_pgbouncer_does_by_default_is_said() {
 #[test]
 fn sockets_are_where_pgbouncer_has_them() {
     let text = |more: &str| format!("[databases]\n* =\n[pgbouncer]\nlisten_addr = *\n{more}");
-    let out = translate(&text("unix_socket_dir = /run/postgresql\n"));
+    let out = read(&text("unix_socket_dir = /run/postgresql\n"));
     for line in [
         "listen = [\"0.0.0.0:6432\", \"/run/postgresql/.s.PGSQL.6432\"]\n",
         "upstream = \"/run/postgresql/.s.PGSQL.5432\"\n",
@@ -143,14 +147,14 @@ fn sockets_are_where_pgbouncer_has_them() {
     ] {
         assert!(out.contains(line), "{out}");
     }
-    let out = translate(&text(""));
+    let out = read(&text(""));
     for line in [
         "listen = [\"0.0.0.0:6432\", \"/tmp/.s.PGSQL.6432\"]\n",
         "upstream = \"/tmp/.s.PGSQL.5432\"\n",
     ] {
         assert!(out.contains(line), "{out}");
     }
-    let out = translate(&text("unix_socket_dir =\n"));
+    let out = read(&text("unix_socket_dir =\n"));
     assert!(out.contains("listen = [\"0.0.0.0:6432\"]\n"), "{out}");
 }
 
@@ -160,7 +164,7 @@ fn pools_keep_their_sizes_where_they_have_any() {
                 max_db_connections=9\nb = host=h pool_mode=session pool_size=4\n\
                 c = host=h pool_mode=transaction\nd = host=h pool_mode=statement\n\
                 [pgbouncer]\nquery_wait_timeout = 9\npool_mode = ";
-    let out = translate(&format!("{text}transaction"));
+    let out = read(&format!("{text}transaction"));
     let config = Config::from_text(&out).expect("a configuration");
     let pool = |name: &[u8]| config.databases.find(name).and_then(|it| it.sizes.pool);
     let pools = [b"a", b"b", b"c", b"d"].map(|name| pool(name));
@@ -176,7 +180,7 @@ fn pools_keep_their_sizes_where_they_have_any() {
         out.contains("[databases] d has a mode that has no equivalent"),
         "{out}"
     );
-    let out = translate(&format!("{text}session"));
+    let out = read(&format!("{text}session"));
     let config = Config::from_text(&out).expect("a configuration");
     let of_a = config.databases.find(b"a").map(|it| it.sizes);
     let of_a = of_a.map(|it| (it.pool, it.gives_back));
@@ -185,14 +189,14 @@ fn pools_keep_their_sizes_where_they_have_any() {
 
 #[test]
 fn a_reserve_is_one_by_its_old_name_too() {
-    let out = translate("[databases]\na = host=h pool_size=3 reserve_pool=2\n[pgbouncer]\n");
+    let out = read("[databases]\na = host=h pool_size=3 reserve_pool=2\n[pgbouncer]\n");
     assert!(out.contains("reserve_pool_size = 2\n"), "{out}");
     assert!(!out.contains("has what has no equivalent"), "{out}");
 }
 
 #[test]
 fn a_file_without_a_server_is_said_to_be_incomplete() {
-    let out = translate("[pgbouncer]\nauth_type = scram-sha-256\n");
+    let out = read("[pgbouncer]\nauth_type = scram-sha-256\n");
     assert!(out.contains("# to be completed: "), "{out}");
 }
 
@@ -200,7 +204,7 @@ fn a_file_without_a_server_is_said_to_be_incomplete() {
 fn each_database_is_asked_about_its_own_clients() {
     let tables = "[databases]\na = host=h auth_user=asks auth_query='SELECT * FROM f($1)'\n\
                   b = host=h auth_user=other auth_dbname=a\nc = host=h\n";
-    let out = translate(&format!("{tables}[pgbouncer]\nlisten_port = 1\n"));
+    let out = read(&format!("{tables}[pgbouncer]\nlisten_port = 1\n"));
     let auth = Config::from_text(&out).expect(&out).auth;
     let asker = |auth: &crate::config::AuthSettings, name: &str| {
         let asker = auth.asker_for(name.as_bytes());
@@ -213,7 +217,7 @@ fn each_database_is_asked_about_its_own_clients() {
     // Where only some say it, nobody else is to be let in by it.
     assert!(!auth.asker_for(b"c").is_asked(), "{out}");
     assert!(!out.contains("has no equivalent"), "{out}");
-    let out = translate(&format!(
+    let out = read(&format!(
         "{tables}[pgbouncer]\nauth_user = all\nauth_query = q\n"
     ));
     let auth = Config::from_text(&out).expect(&out).auth;
@@ -221,7 +225,7 @@ fn each_database_is_asked_about_its_own_clients() {
     assert_eq!(asker(&auth, "b"), ["other", "q", "a"]);
     assert_eq!(asker(&auth, "c"), ["all", "q", "c"]);
     // One that is said for all of them is theirs.
-    let out = translate(&format!(
+    let out = read(&format!(
         "{tables}[pgbouncer]\nauth_user = all\nauth_dbname = c\n"
     ));
     let auth = Config::from_text(&out).expect(&out).auth;
@@ -236,7 +240,7 @@ fn pools_of_sessions_have_the_size_that_is_said_and_no_other() {
     let tables = "[databases]\na = host=h pool_size=3\nb = host=h\n\
                   c = host=h pool_mode=transaction\n[pgbouncer]\n";
     let pools = |text: &str| {
-        let out = translate(text);
+        let out = read(text);
         let databases = Config::from_text(&out).expect(&out).databases;
         let size = |name: &str| databases.find(name.as_bytes()).expect(name).sizes.pool;
         (["a", "b", "c"].map(size), out)
@@ -254,7 +258,7 @@ fn pools_of_sessions_have_the_size_that_is_said_and_no_other() {
 
 #[test]
 fn what_sessions_begin_with_is_for_the_server_to_say() {
-    let out = translate(
+    let out = read(
         "[databases]\na = host=h connect_query='SET x.y = 1' timezone=UTC client_encoding=UTF8\n",
     );
     for key in ["connect_query", "timezone", "client_encoding"] {
@@ -268,7 +272,7 @@ fn what_sessions_begin_with_is_for_the_server_to_say() {
 #[test]
 fn rules_and_maps_are_kept() {
     let text = "[pgbouncer]\nauth_type = hba\nauth_hba_file = /h\nauth_ident_file = /i\n";
-    let out = translate(text);
+    let out = read(text);
     for line in [
         "auth_type = \"hba\"",
         "auth_hba_file = \"/h\"",
@@ -285,7 +289,7 @@ fn times_are_kept_and_what_is_done_otherwise_is_said() {
                 log_connections = 1\nlog_disconnections = 0\nstats_users = a, b\n\
                 server_reset_query = DISCARD ALL\nserver_fast_close = 1\n\
                 server_lifetime = 0\ntcp_user_timeout = 3\n";
-    let out = translate(text);
+    let out = read(text);
     let limits = Config::from_text(&out)
         .expect("a configuration")
         .time_limits;
@@ -310,4 +314,29 @@ fn times_are_kept_and_what_is_done_otherwise_is_said() {
         out.contains("line 11: [pgbouncer] server_reset_query is not needed"),
         "{out}"
     );
+}
+
+#[test]
+fn what_is_included_is_read_where_it_stands() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let text = "[databases]\n%include more.ini\nc = host=h\n[pgbouncer]\n%include nowhere.ini\n";
+    std::fs::write(
+        path("more.ini"),
+        "a = host=h\n%include more.ini\nodd line\n",
+    )
+    .unwrap();
+    let out = translate(text, &path("pgbouncer.ini"));
+    assert!(
+        out.contains("[databases.a]") && out.contains("[databases.c]"),
+        "{out}"
+    );
+    assert_eq!(out.matches("[databases.").count(), 2, "{out}");
+    let odd = format!(
+        "# line 3 of {}: a line without =",
+        path("more.ini").display()
+    );
+    assert!(out.contains(&odd), "{out}");
+    let missing = "# line 5: %include has no equivalent";
+    assert!(out.contains(missing), "{out}");
 }

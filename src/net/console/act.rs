@@ -209,7 +209,7 @@ fn unchanged(why: Unchanged) -> Told {
     match why {
         Unchanged::Unusable(_) => told.hint("Nothing was changed."),
         Unchanged::Unknown(_) | Unchanged::Fixed(_) | Unchanged::Together(_) => {
-            told.hint("SHOW CONFIG says which settings can be changed.")
+            told.hint("SHOW CONFIG says which settings RELOAD changes; SET changes some of these.")
         }
     }
 }

@@ -59,7 +59,7 @@ const JSON: &str = "application/json";
 const CONTENTS: &str = "\
 /         a page for people\n\
 /metrics  the counters, for Prometheus\n\
-/status   the same as JSON\n\
+/status   the main figures as JSON\n\
 /healthz  whether every worker answers\n\
 /readyz   whether clients are taken, not held back, and the server can be reached\n";
 
