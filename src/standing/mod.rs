@@ -380,7 +380,10 @@ impl Standing {
                     self.database.advance_cluster();
                 }
                 let goes_far = self.changes_roles || self.definitions.moves_contexts;
-                !(goes_far || is_everything && self.definitions.reaches_out)
+                // Outside of transactions it is sooner asked what the session is like now than
+                // every text looked through for names.
+                let is_alone = self.definitions.reaches_out || self.stays();
+                !(goes_far || is_everything && is_alone)
             }
         };
         if !(is_bounded && self.keeps_context()) {

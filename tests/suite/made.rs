@@ -359,3 +359,18 @@ fn what_is_altered_in_a_transaction_is_learned_anew_for_it() {
     });
     assert!(summary.count(Counter::Converted) > 300, "{summary}");
 }
+
+/// Outside of transactions the session is asked about at once, and texts are not looked through.
+#[test]
+fn an_alteration_of_its_own_keeps_nothing_back_for_longer() {
+    let database = server::database(SETUP);
+    let upstream = server::address();
+    let proxy = Proxy::with(&upstream, &[("prepare_threshold", "2")]);
+    let mut client = Client::login(proxy.address(), &database);
+    let reads = |count| (0..count).map(|id| format!("SELECT v FROM t WHERE id = {id}"));
+    reads(10).for_each(|text| client.run(&text));
+    client.run("ALTER TABLE t ALTER v SET DEFAULT 'x'");
+    let texts: Vec<_> = reads(40).collect();
+    let count = converted(&proxy, &mut client, &texts);
+    assert!(count >= 34, "{count} of 40\n{}", proxy.summary());
+}
