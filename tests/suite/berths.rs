@@ -64,9 +64,20 @@ fn keep(proxy: &Proxy, database: &str, watcher: &mut Client) -> String {
     client.run("SELECT count(*) FROM t");
     leave(client);
     sleep(Duration::from_millis(700));
-    watcher.value(&format!(
-        "SELECT pid FROM pg_stat_activity WHERE datname = '{database}'"
-    ))
+    let text = format!("SELECT pid FROM pg_stat_activity WHERE datname = '{database}'");
+    let started = Instant::now();
+    loop {
+        let frames = watcher.query(&text);
+        let rows = frames.iter().filter(|frame| frame.tag == b'D').count();
+        if rows == 1 {
+            return watcher.value(&text);
+        }
+        assert!(
+            started.elapsed() < Duration::from_secs(10),
+            "{rows} are kept"
+        );
+        sleep(Duration::from_millis(20));
+    }
 }
 
 fn leave(mut client: Client) {
