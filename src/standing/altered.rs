@@ -95,9 +95,8 @@ impl Standing {
         let effect = survey.effect;
         let is_definition = matches!(effect, Effect::LocalCatalog | Effect::Catalog);
         self.making = None;
-        if effect == Effect::Transaction
-            && let Some(altered) = &mut self.altered
-            && !only_marks(text)
+        if let Some(altered) = &mut self.altered
+            && may_go_back(text, effect)
         {
             altered.is_unique = true;
             altered.is_elsewhere();
@@ -321,6 +320,16 @@ fn is_readable(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok() && Definitions::is_one(text)
 }
 
+/// Whether the text, which has this effect or less, may go back in the transaction, or end it: one
+/// that does may begin another, and whatever else stands in it has as much effect or more.
+fn may_go_back(text: &[u8], effect: Effect) -> bool {
+    match effect {
+        Effect::None => false,
+        Effect::Transaction => !only_marks(text),
+        _ => !Definitions::is_one(text),
+    }
+}
+
 /// Whether the text marks a place in the transaction, and does not go back to one.
 fn only_marks(text: &[u8]) -> bool {
     let text = text.trim_ascii_start();
@@ -353,6 +362,42 @@ mod tests {
             "create temp table t (a int) on commit delete rows",
         ] {
             assert!(!ends_with_transaction(no.as_bytes()), "{no}");
+        }
+    }
+
+    #[test]
+    fn what_goes_back_may_do_more() {
+        for (text, effect, yes) in [
+            (
+                "rollback to s; set local datestyle = 'iso'",
+                Effect::Session,
+                true,
+            ),
+            (
+                "rollback; begin isolation level serializable",
+                Effect::Isolation,
+                true,
+            ),
+            (
+                "rollback to s; create table t (a int)",
+                Effect::Catalog,
+                true,
+            ),
+            (
+                "set local datestyle = 'iso; rollback';",
+                Effect::Session,
+                false,
+            ),
+            (
+                "set transaction isolation level serializable",
+                Effect::Isolation,
+                false,
+            ),
+            ("rollback to s", Effect::Transaction, true),
+            ("savepoint s", Effect::Transaction, false),
+            ("select 1; select 2", Effect::None, false),
+        ] {
+            assert_eq!(may_go_back(text.as_bytes(), effect), yes, "{text}");
         }
     }
 

@@ -374,3 +374,39 @@ fn an_alteration_of_its_own_keeps_nothing_back_for_longer() {
     let count = converted(&proxy, &mut client, &texts);
     assert!(count >= 34, "{count} of 40\n{}", proxy.summary());
 }
+
+/// A text that goes back may do more than that, and what it does may be known.
+#[test]
+fn what_was_altered_is_gone_behind_a_text_that_goes_back_and_sets() {
+    let setup = "CREATE TABLE t (id int, c text, w text); \
+        INSERT INTO t SELECT i, 'a' || i || ' ', '0' || i FROM generate_series(1, 80) i";
+    let ways = [
+        "ROLLBACK TO s; SET LOCAL DateStyle = 'ISO, MDY'",
+        "ROLLBACK TO s; SET LOCAL search_path = public",
+        "ROLLBACK TO s; RESET search_path",
+        "ROLLBACK TO s; DISCARD PLANS",
+        "ROLLBACK; BEGIN ISOLATION LEVEL SERIALIZABLE",
+        "ROLLBACK; BEGIN; SET LOCAL transaction_isolation = 'serializable'",
+    ];
+    converts(setup, |client, round| {
+        let read = |n: usize| format!("SELECT id FROM t WHERE c = 'a{n} ' ORDER BY id");
+        let write = |n: usize| format!("INSERT INTO t (id, w) VALUES ({}, '00{n}')", 1000 + n);
+        for n in 0..3 {
+            client.queries(&[&read(n), "BEGIN", &write(n), "ROLLBACK"]);
+        }
+        client.query("BEGIN; SET LOCAL search_path = public");
+        client.queries(&[
+            "SAVEPOINT s",
+            "ALTER TABLE t DROP COLUMN c, DROP COLUMN w, ADD COLUMN c char(8), ADD COLUMN w int",
+        ]);
+        for n in 0..70 {
+            client.queries(&[&read(n), &write(n)]);
+        }
+        client.query(ways[round % ways.len()]);
+        for n in 3..6 {
+            client.queries(&[&read(n), &write(n)]);
+        }
+        client.query("SELECT id, w FROM t WHERE id > 999 ORDER BY id");
+        client.query("ROLLBACK");
+    });
+}

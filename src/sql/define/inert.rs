@@ -37,9 +37,7 @@ pub(super) fn is(tokens: &Tokens<'_>, about: usize) -> bool {
             let writes = tokens.has(b"add") && tokens.has(b"default");
             !writes && !WORKS.iter().any(|word| tokens.has(word))
         }
-        (b"alter", kind) if OBJECTS.contains(&kind) => {
-            tokens.has(b"owner") || tokens.has(b"rename")
-        }
+        (b"alter", kind) if OBJECTS.contains(&kind) => is_renamed_or_given(tokens),
         (
             b"create",
             b"function" | b"policy" | b"procedure" | b"rule" | b"sequence" | b"trigger" | b"view",
@@ -47,6 +45,17 @@ pub(super) fn is(tokens: &Tokens<'_>, about: usize) -> bool {
         (b"drop", kind) => OBJECTS.contains(&kind),
         _ => false,
     }
+}
+
+/// Whether a clause gives an object another owner or name; what is altered may be called so, too.
+fn is_renamed_or_given(tokens: &Tokens<'_>) -> bool {
+    let renames: [&[u8]; 5] = [b"attribute", b"column", b"constraint", b"to", b"value"];
+    let is_clause = |at: usize| match (tokens.word(at), tokens.word(at + 1)) {
+        (Some(b"owner"), Some(behind)) => behind == b"to",
+        (Some(b"rename"), Some(behind)) => renames.contains(&behind),
+        _ => false,
+    };
+    (0..tokens.list.len()).any(is_clause)
 }
 
 #[cfg(test)]
@@ -68,6 +77,7 @@ mod tests {
             "alter table t rename a to b",
             "alter sequence s owned by t.id",
             "alter function f(int) owner to me",
+            "alter type c rename attribute a to b",
             "create or replace view v as select 1",
             "create or replace function f() returns int language sql as 'select 1'",
             "create trigger a before insert on t for each row execute function f()",
@@ -94,6 +104,8 @@ mod tests {
             "alter role r set search_path = a",
             "alter database d set timezone = 'utc'",
             "alter type e add value 'x'",
+            "alter type c alter attribute owner type bigint cascade",
+            "alter type c alter attribute rename type bigint cascade",
             "create schema s",
             "create extension e",
             "drop owned by r",
