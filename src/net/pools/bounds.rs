@@ -5,7 +5,8 @@
 //! - of a group there are no more places taken than its bound;
 //! - a place that becomes free is offered first to who has waited longest among all that could have
 //!   it;
-//! - no two pools' locks are held at once: what one is to do for another stands in its `debt`.
+//! - no two pools' locks are held at once: what one is to do for another stands in its `debt`;
+//! - no pool's lock is taken while the list of pools is locked: who holds one looks into the list.
 
 use super::{Pool, Pools, To};
 use crate::admin::console::WaitingLogins;
@@ -148,10 +149,13 @@ impl Pools {
 
     /// The logins among them, which no worker knows yet, by pool.
     pub(in crate::net) fn waiting_logins(&self) -> Vec<WaitingLogins> {
-        let waiting = |((database, user), pool): (&Name, &Arc<Pool>)| {
-            if !pool.has_queue() {
-                return None;
-            }
+        let pools: Vec<_> = {
+            let known = self.known.pools();
+            let waiting = known.iter().filter(|(_, pool)| pool.has_queue());
+            let named = waiting.map(|(name, pool)| (name.clone(), Arc::clone(pool)));
+            named.collect()
+        };
+        let waiting = |((database, user), pool): (Name, Arc<Pool>)| {
             let inner = pool.lock();
             let logins = inner.queue.iter();
             let mut logins = logins.filter(|waiter| matches!(waiter.to, To::Login(_)));
@@ -159,13 +163,13 @@ impl Pools {
             let first = logins.next()?;
             let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
             Some(WaitingLogins {
-                database: text(database),
-                user: text(user),
+                database: text(&database),
+                user: text(&user),
                 count: 1 + logins.count(),
                 longest: first.since.elapsed(),
             })
         };
-        self.known.pools().iter().filter_map(waiting).collect()
+        pools.into_iter().filter_map(waiting).collect()
     }
 }
 
