@@ -7,6 +7,8 @@
 //! one list. A string in doubt costs a conversion; so strings of the types that applications send
 //! most are read here, and found valid.
 
+mod nested;
+
 use crate::sql::oid;
 use crate::sql::scan::{Class, Form, Literal, Scan};
 use crate::sql::value::token;
@@ -83,6 +85,11 @@ pub fn is_surely_valid(type_oid: u32, text: &[u8], literal: &Literal) -> bool {
     let value = token
         .get(1..token.len().saturating_sub(1))
         .unwrap_or_default();
+    is_value(type_oid, value)
+}
+
+/// Whether a string is certainly a value of this type.
+fn is_value(type_oid: u32, value: &[u8]) -> bool {
     match type_oid {
         oid::BOOL => matches!(value, b"t" | b"f" | b"true" | b"false" | b"0" | b"1"),
         oid::BYTEA => is_hex_bytes(value),
@@ -94,6 +101,11 @@ pub fn is_surely_valid(type_oid: u32, text: &[u8], literal: &Literal) -> bool {
         oid::TIME => is_time(value),
         oid::TIMESTAMP | oid::TIMESTAMPTZ => is_timestamp(value),
         oid::UUID => is_uuid(value),
+        oid::JSON | oid::JSONB => nested::is_json(value),
+        array if elements_take_all(array) => nested::is_array(value, |_| true),
+        array if element(array) != array => {
+            nested::is_array(value, |item| is_value(element(array), item))
+        }
         oid::INT4RANGE => is_range(value, |low, high| are_numbers([low, high], 9, 0)),
         oid::INT8RANGE => is_range(value, |low, high| are_numbers([low, high], 18, 0)),
         oid::NUMRANGE => is_range(value, |low, high| are_numbers([low, high], 15, FRACTION)),
