@@ -88,10 +88,14 @@ fn a_pool_has_its_minimum_also_when_nobody_is_there() {
             assert!(started.elapsed() < Duration::from_secs(10), "{summary}");
             std::thread::sleep(Duration::from_millis(20));
         }
+        // Where everything takes long, another login is sooner done than it is asked about one.
         let before = scene.proxy.summary().count(Counter::Woken);
-        scene.visit("SELECT count(*) FROM t");
-        let summary = scene.proxy.summary();
-        assert!(summary.count(Counter::Woken) > before, "{summary}");
+        let is_given = |_| {
+            scene.await_processes(3);
+            scene.visit("SELECT count(*) FROM t");
+            scene.proxy.summary().count(Counter::Woken) > before
+        };
+        assert!((0..20).any(is_given), "{}", scene.proxy.summary());
         scene.await_processes(3);
     }
 }
