@@ -2,8 +2,8 @@
 //!
 //! Invariant: only one thread writes a set of counters. So adding needs neither a lock nor an
 //! atomic read-modify-write, which would cost more than the warm path can spare. Any thread may
-//! read. The labels are enums: their number is fixed, and no text, user or address becomes one.
-//! What is shown of texts are the shapes of those passed through most (`most`), without a value.
+//! read. Labels are enums, so they are few, and no text, user or address becomes one; of texts
+//! passed through the most frequent shapes are shown (`most`), without a value.
 
 mod homings;
 mod most;
@@ -13,14 +13,13 @@ mod table;
 mod taints;
 mod times;
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
-
 use crate::reason::{Homing, LoginRefused, Reason, Stay, Taint};
 use crate::sql::tag::{self, Command};
 use most::Most;
 pub use most::{Passed, Sample};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 pub use table::Growth;
 use times::Histogram;
 pub use times::{BOUNDS, TimedRoute, Times};

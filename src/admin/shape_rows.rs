@@ -86,6 +86,14 @@ pub fn shape_rows<'f>(
     rows
 }
 
+/// That of the shape of this number, if it is remembered.
+#[must_use]
+pub fn shape_row<'f>(shapes: &'f [ShapeFacts], passed: &[Passed], id: u64) -> Option<ShapeRow<'f>> {
+    let at = shapes.iter().position(|shape| shape.id == id)?;
+    // They stand in the order of the shapes.
+    shape_rows(shapes, passed, at + 1).into_iter().nth(at)
+}
+
 /// A part of the whole, in tenths of a percent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share(u64);

@@ -95,13 +95,15 @@ impl Standing {
         let effect = survey.effect;
         let is_definition = matches!(effect, Effect::LocalCatalog | Effect::Catalog);
         self.making = None;
+        // Where one statement ends depends on how strings are written.
+        let reads = self.reads_texts();
         if let Some(altered) = &mut self.altered
-            && may_go_back(text, effect)
+            && may_go_back(text, effect, reads)
         {
             altered.is_unique = true;
             altered.is_elsewhere();
         }
-        if !is_definition || !is_idle || !is_readable(text) {
+        if !is_definition || !is_idle || !reads || !is_readable(text) {
             return;
         }
         // ALTER SEQUENCE … RESTART and the like make nothing, and no end of the transaction undoes
@@ -321,9 +323,11 @@ fn is_readable(text: &[u8]) -> bool {
 }
 
 /// Whether the text, which has this effect or less, may go back in the transaction, or end it: one
-/// that does may begin another, and whatever else stands in it has as much effect or more.
-fn may_go_back(text: &[u8], effect: Effect) -> bool {
+/// that does may begin another, and whatever else stands in it has as much effect or more. What is
+/// not read as the server reads it (`reads`) may do anything.
+fn may_go_back(text: &[u8], effect: Effect, reads: bool) -> bool {
     match effect {
+        _ if !reads => true,
         Effect::None => false,
         Effect::Transaction => !only_marks(text),
         _ => !Definitions::is_one(text),
@@ -397,8 +401,11 @@ mod tests {
             ("savepoint s", Effect::Transaction, false),
             ("select 1; select 2", Effect::None, false),
         ] {
-            assert_eq!(may_go_back(text.as_bytes(), effect), yes, "{text}");
+            assert_eq!(may_go_back(text.as_bytes(), effect, true), yes, "{text}");
         }
+        // A backslash may keep the quote from ending the string.
+        let text = b"select '\\''; rollback to s; --'";
+        assert!(may_go_back(text, Effect::None, false));
     }
 
     #[test]

@@ -57,13 +57,43 @@ fn relay(near: TcpStream, far: TcpStream) {
     }
 }
 
-/// Has a connection kept, long enough for the server to be asked again whether it lets a client in.
-/// Says which process serves it.
-fn keep(proxy: &Proxy, database: &str, watcher: &mut Client) -> String {
-    let mut client = Client::login(proxy.address(), database);
-    client.run("SELECT count(*) FROM t");
-    leave(client);
-    sleep(Duration::from_millis(700));
+/// A pool that keeps one connection, behind a gate.
+struct Scene {
+    gate: Gate,
+    proxy: Proxy,
+    database: String,
+    watcher: Client,
+    /// Which process serves the connection.
+    kept: String,
+}
+
+impl Scene {
+    /// A client has come and gone, long enough ago for the server to be asked again whether it lets
+    /// one in.
+    fn new(changes: &[(&str, &str)]) -> Self {
+        let gate = Gate::new();
+        let usual = [("min_pool_size", "1"), ("catalog_watch_ms", "60000")];
+        let settings: Vec<_> = usual.iter().chain(changes).copied().collect();
+        let proxy = Proxy::with(&gate.address, &settings);
+        let database = server::database("CREATE TABLE t (id int)");
+        let mut client = Client::login(proxy.address(), &database);
+        client.run("SELECT count(*) FROM t");
+        leave(client);
+        sleep(Duration::from_millis(700));
+        let mut watcher = Client::login(&server::address(), "postgres");
+        let kept = await_one(&mut watcher, &database);
+        Self {
+            gate,
+            proxy,
+            database,
+            watcher,
+            kept,
+        }
+    }
+}
+
+/// Waits until one process serves the database. Returns which.
+fn await_one(watcher: &mut Client, database: &str) -> String {
     let text = format!("SELECT pid FROM pg_stat_activity WHERE datname = '{database}'");
     let started = Instant::now();
     loop {
@@ -88,38 +118,22 @@ fn leave(mut client: Client) {
 #[test]
 fn what_was_promised_is_not_closed_for_being_idle() {
     for mode in ["session", "auto"] {
-        let gate = Gate::new();
-        let settings = [
-            ("server_idle_timeout_s", "1"),
-            ("pool_mode", mode),
-            ("min_pool_size", "1"),
-            ("catalog_watch_ms", "60000"),
-        ];
-        let proxy = Proxy::with(&gate.address, &settings);
-        let database = server::database("CREATE TABLE t (id int)");
-        let mut watcher = Client::login(&server::address(), "postgres");
-        let first = keep(&proxy, &database, &mut watcher);
-        gate.hold(1500);
-        let mut client = Client::login(proxy.address(), &database);
-        assert_eq!(client.value("SELECT pg_backend_pid()"), first, "{mode}");
+        let scene = Scene::new(&[("server_idle_timeout_s", "1"), ("pool_mode", mode)]);
+        scene.gate.hold(1500);
+        let mut client = Client::login(scene.proxy.address(), &scene.database);
+        assert_eq!(
+            client.value("SELECT pg_backend_pid()"),
+            scene.kept,
+            "{mode}"
+        );
     }
 }
 
 #[test]
 fn who_loses_what_was_promised_waits_for_a_place() {
-    let gate = Gate::new();
-    let settings = [
-        ("pool_mode", "auto"),
-        ("default_pool_size", "1"),
-        ("min_pool_size", "1"),
-        ("catalog_watch_ms", "60000"),
-    ];
-    let proxy = Proxy::with(&gate.address, &settings);
-    let database = server::database("CREATE TABLE t (id int)");
-    let mut watcher = Client::login(&server::address(), "postgres");
-    let first = keep(&proxy, &database, &mut watcher);
-    gate.hold(1500);
-    let (address, name) = (proxy.address().to_owned(), database.clone());
+    let mut scene = Scene::new(&[("pool_mode", "auto"), ("default_pool_size", "1")]);
+    scene.gate.hold(1500);
+    let (address, name) = (scene.proxy.address().to_owned(), scene.database.clone());
     let late = spawn(move || {
         let mut late = Client::login(&address, &name);
         late.value("SELECT pg_backend_pid()");
@@ -127,13 +141,15 @@ fn who_loses_what_was_promised_waits_for_a_place() {
     });
     sleep(Duration::from_millis(300));
     // It is promised the connection, and the proxy asks the server whether it may have it.
-    gate.hold(0);
-    watcher.run(&format!("SELECT pg_terminate_backend({first})"));
-    let mut other = Client::login(proxy.address(), &database);
+    scene.gate.hold(0);
+    let watcher = &mut scene.watcher;
+    watcher.run(&format!("SELECT pg_terminate_backend({})", scene.kept));
+    let mut other = Client::login(scene.proxy.address(), &scene.database);
     other.run("BEGIN");
     other.value("SELECT pg_backend_pid()");
     // What the proxy asks by takes no place, and is gone by then.
     sleep(Duration::from_millis(1500));
+    let database = &scene.database;
     let count = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{database}'");
     assert_eq!(watcher.value(&count), "1");
     assert!(!late.is_finished());

@@ -316,9 +316,7 @@ fn what_is_altered_in_a_transaction_is_learned_anew_for_it() {
     let changes = [
         "ALTER TABLE t ALTER v SET DEFAULT 'e', ALTER w SET DEFAULT 9",
         "ALTER TABLE t RENAME w TO x",
-        "ALTER TABLE t RENAME TO other",
         "ALTER TABLE t ADD COLUMN y int",
-        "ALTER TABLE t DROP COLUMN w CASCADE",
         "ALTER TABLE t ADD CHECK (id <> 1003)",
         "ALTER TABLE t DROP CONSTRAINT t_pkey",
         "ALTER TABLE t ADD CONSTRAINT uw UNIQUE (v)",
@@ -336,28 +334,24 @@ fn what_is_altered_in_a_transaction_is_learned_anew_for_it() {
                 format!("SELECT v, f({n}) FROM seen WHERE id = {n}"),
             ]
         };
-        let all = |client: &mut Client, count: usize| {
-            for text in (1..=count).flat_map(texts) {
-                client.queries(&["SAVEPOINT s", &text, "RELEASE s", "ROLLBACK TO s"][..2]);
-                client.query("ROLLBACK TO s");
-            }
-        };
+        let change = changes[round % changes.len()];
         client.query("BEGIN");
-        all(client, 3);
-        client.query(changes[round % changes.len()]);
-        all(client, 6);
+        for text in (1..=3).flat_map(texts) {
+            client.query(&text);
+        }
+        client.query("ROLLBACK");
+        client.queries(&["BEGIN", change]);
+        // Each often enough to be learned in the transaction.
+        for text in (1..=56).flat_map(texts) {
+            client.query(&text);
+        }
         client.query("ROLLBACK");
         for text in texts(round + 3) {
             client.queries(&["BEGIN", &text, "ROLLBACK"]);
         }
-        client.queries(&["BEGIN", changes[round % changes.len()]]);
-        for n in 1..=60 {
-            client.query(&texts(n)[n % 3]);
-            client.query(&texts(n)[1 + n % 3]);
-        }
-        client.query("ROLLBACK");
     });
-    assert!(summary.count(Counter::Converted) > 300, "{summary}");
+    // Of the rounds of two connections, 56 times four texts: a few of each behind the change.
+    assert!(summary.count(Counter::Converted) > 22 * 8, "{summary}");
 }
 
 /// Outside of transactions the session is asked about at once, and texts are not looked through.

@@ -9,7 +9,7 @@ use super::rank::Rank;
 use super::value::{Cell, TableColumn, int4, int8, numeric, text};
 use super::view::{Needs, View};
 use crate::admin::literals::{blamed, literals};
-use crate::admin::shape_rows::{ShapeRow, shape_rows, why};
+use crate::admin::shape_rows::{ShapeRow, shape_row, shape_rows, why};
 use crate::reason::{Homing, Reason, Stay, Taint};
 use crate::sql::outline::outline;
 use crate::wire::answers::Told;
@@ -130,9 +130,7 @@ pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>
     let Some(shape) = facts.shapes.iter().find(|shape| shape.id == id) else {
         return Err(unknown_shape(id));
     };
-    let all = shape_rows(&facts.shapes, &facts.passed, MOST);
-    let is_it = |row: &&ShapeRow<'_>| row.facts.is_some_and(|facts| facts.id == id);
-    let met = all.iter().find(is_it);
+    let met = shape_row(&facts.shapes, &facts.passed, id);
     let is_whole = rank == Rank::Admin;
     let text = match is_whole {
         true => shape.text.clone(),
@@ -150,10 +148,11 @@ pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>
         ("mode", shape.off.label()),
         ("literals", number(shape.literals.len())),
     ]);
-    rows.extend(met.map(|met| ("calls", met.calls.to_string())));
-    let share = met.and_then(|met| met.share);
-    rows.extend(share.map(|share| ("share", share.to_string())));
-    rows.extend(met.and_then(|met| Some(("passed", met.passed?.to_string()))));
+    if let Some(met) = met {
+        rows.push(("calls", met.calls.to_string()));
+        rows.extend(met.share.map(|share| ("share", share.to_string())));
+        rows.extend(met.passed.map(|passed| ("passed", passed.to_string())));
+    }
     rows.extend([
         ("converted", shape.executions.to_string()),
         ("sighted", shape.sightings.to_string()),

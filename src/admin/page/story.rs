@@ -3,7 +3,7 @@
 use super::overview::row;
 use crate::admin::console::Facts;
 use crate::admin::literals::{blamed, literals};
-use crate::admin::shape_rows::{ShapeRow, shape_rows, why};
+use crate::admin::shape_rows::{shape_row, why};
 use crate::reason::Stay;
 use crate::sql::outline::outline_within;
 use serde_json::{Value, json};
@@ -14,11 +14,9 @@ const MAX_TEXT: usize = 8 * 1024;
 /// What is known of the shape of this number; `None` if there is none.
 #[must_use]
 pub fn story(facts: &Facts, id: u64) -> Option<String> {
-    let rows = shape_rows(&facts.shapes, &facts.passed, facts.shapes.len());
-    let is_it = |row: &&ShapeRow<'_>| row.facts.is_some_and(|facts| facts.id == id);
-    let first = rows.iter().find(is_it)?;
-    let facts = first.facts?;
-    let mut told = row(first);
+    let found = shape_row(&facts.shapes, &facts.passed, id)?;
+    let facts = found.facts?;
+    let mut told = row(&found);
     let more = json!({
         "text": outline_within(facts.sample.as_bytes(), String::new(), MAX_TEXT),
         "why": why(facts),

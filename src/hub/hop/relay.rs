@@ -301,10 +301,10 @@ impl Hop<'_> {
         let settled = self.upstream.ledger.settle();
         (self.client.waits_behind, self.client.is_tried) = (false, false);
         self.timed();
+        self.timed_batch();
         if matches!(settled, Some(Kind::Query(_))) {
             self.timed_relayed();
         } else {
-            self.timed_batch();
             let effect = self.upstream.standing.past.client_batch_ended();
             self.upstream.standing.affected(effect);
         }

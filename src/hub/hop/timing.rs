@@ -188,7 +188,8 @@ impl Hop<'_> {
         }
     }
 
-    /// A batch of the client's own is answered.
+    /// What was under way is answered: a batch of the client's own, or a query behind one that it
+    /// has not ended.
     #[inline]
     pub(super) fn timed_batch(&mut self) {
         let since = std::mem::take(&mut self.client.batch_since);
