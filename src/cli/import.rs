@@ -63,7 +63,10 @@ const IN_POSTGRES: &str = "[pgbouncer] auth_query runs in the database postgres 
     auth_dbname";
 
 /// What is said of a password.
-const HAS_PASSWORD: &str = "has a password: write it in auth_file, in a line for the user";
+const HAS_PASSWORD: &str = "has a password, which is not shown: write it in the table, password = \
+    \"…\", or in auth_file, in a line for the user";
+const HAS_LOST_PASSWORD: &str = "has a password and no user: write it in auth_file, in a line for \
+    each user";
 
 /// Where the server listens if nothing else is said.
 const SERVER_PORT: &str = "5432";
@@ -255,7 +258,11 @@ impl Translation {
         self.databases.retain(|known| known.name != name);
         self.databases.push(database.0);
         if value("password").is_some() {
-            self.note(entry, HAS_PASSWORD);
+            let why = match value("user") {
+                Some(_) => HAS_PASSWORD,
+                None => HAS_LOST_PASSWORD,
+            };
+            self.note(entry, why);
         }
         let known = ["host", "port", "dbname", "user", "password", "pool_mode"];
         for (key, why) in OF_DATABASES {

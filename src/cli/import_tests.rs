@@ -67,8 +67,8 @@ fn a_file_is_translated_and_what_is_lost_is_said() {
             "",
             "[databases.\"*\"]",
             "upstream = [\"elsewhere:5432\"]",
-            "# line 4: [databases] other has a password: write it in auth_file, in a line for \
-             the user",
+            "# line 4: [databases] other has a password, which is not shown: write it in the \
+             table, password = \"…\", or in auth_file, in a line for the user",
             "# line 4: [databases] other takes its hosts at random, and not in turn",
             "# line 8: [users] me has no equivalent",
             "# line 17: [pgbouncer] pool_mode transaction is auto here: a client that has left \

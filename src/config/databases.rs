@@ -1,15 +1,18 @@
 //! Where the databases are that clients ask for: the tables `[databases.NAME]`, checked.
 
+mod reading;
+
+pub(super) use reading::read;
+
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use toml::Value;
-use toml::de::{DeTable, DeValue};
 
-use super::raw::{DATABASES, Source, Written, items_of, line_and_column, unknown_key};
+use super::password::{NOT_SHOWN, Password};
+use super::raw::{DATABASES, Source, Written};
 use super::settings::{
-    DATABASE_DBNAME, DATABASE_KEYS, DATABASE_MAX_CONNECTIONS, DATABASE_MIN_POOL_SIZE,
+    DATABASE_DBNAME, DATABASE_MAX_CONNECTIONS, DATABASE_MIN_POOL_SIZE, DATABASE_PASSWORD,
     DATABASE_POOL_MODE, DATABASE_POOL_SIZE, DATABASE_RESERVE_POOL_SIZE, DATABASE_UPSTREAM,
     DATABASE_USER, LOAD_BALANCE_HOSTS, Setting, TARGET_SESSION_ATTRS,
 };
@@ -22,10 +25,8 @@ pub const FALLBACK: &str = "*";
 /// The longest name of the server's, in bytes: it would cut a longer one.
 const MAX_NAME: usize = 63;
 
-/// What a table of `PgBouncer`'s may say, and what to do in its stead.
-const CONNECT_QUERY: &str = "connect_query";
-const NO_CONNECT_QUERY: &str = "there is no such key, because a session begins as it does \
-    directly; ALTER DATABASE … SET, or ALTER ROLE … IN DATABASE … SET, has it begin otherwise";
+/// What is said to be found where that may be a secret.
+const SOMETHING_ELSE: &str = "something else";
 
 /// Which sessions fit, with libpq's meanings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,6 +54,8 @@ pub struct Destination {
     pub dbname: Option<String>,
     /// As whom the proxy logs in, unless that is the user that the client is.
     pub user: Option<String>,
+    /// By what, if that is not for the file of users to say. Only where there is a user.
+    pub password: Option<Password>,
     /// Which sessions fit.
     pub attrs: SessionAttrs,
     /// Whether the servers are tried in another order for each session.
@@ -75,6 +78,7 @@ impl DatabaseMap {
             addresses: vec![upstream],
             dbname: None,
             user: None,
+            password: None,
             attrs: SessionAttrs::Any,
             is_balanced: false,
             sizes,
@@ -179,6 +183,20 @@ impl WrittenDatabase {
         }
     }
 
+    /// By what the proxy logs in. No error shows it.
+    fn password(&self) -> Result<Option<Password>, Error> {
+        let Some(text) = self.text(&DATABASE_PASSWORD) else {
+            return Ok(None);
+        };
+        let refuse = |expected| self.refuse(&DATABASE_PASSWORD, expected, SOMETHING_ELSE);
+        if self.written(&DATABASE_USER).is_none() {
+            return Err(refuse("a user beside it, whose password it is"));
+        }
+        let password = Password::read(text);
+        let expected = "a password or its MD5 hash; by a SCRAM secret nobody can log in";
+        password.map(Some).ok_or_else(|| refuse(expected))
+    }
+
     /// One of the words of a key.
     fn choice(&self, key: &Setting) -> Result<&str, Error> {
         let text = self.text(key).or(key.default).unwrap_or_default();
@@ -255,6 +273,7 @@ impl WrittenDatabase {
             addresses: self.addresses(usual)?,
             dbname: self.name_of(&DATABASE_DBNAME)?,
             user: self.name_of(&DATABASE_USER)?,
+            password: self.password()?,
             attrs: match self.choice(&TARGET_SESSION_ATTRS)? {
                 "read-write" => SessionAttrs::ReadWrite,
                 "read-only" => SessionAttrs::ReadOnly,
@@ -315,105 +334,6 @@ pub(super) fn server_address(text: &str) -> Result<Address, String> {
     }
 }
 
-/// A file as it was written.
-#[derive(Clone, Copy)]
-struct Original<'t> {
-    path: &'t Path,
-    text: &'t str,
-}
-
-impl Original<'_> {
-    fn place(self, offset: usize) -> Source {
-        let (line, column) = line_and_column(self.text, offset);
-        Source::File {
-            path: self.path.to_owned(),
-            line,
-            column,
-        }
-    }
-
-    /// The error for something that is no table.
-    fn no_table(self, offset: usize, name: &str) -> Error {
-        Error::Value {
-            place: format!("{}: {name}", self.place(offset)),
-            expected: format!("a table, as in [{DATABASES}.NAME]"),
-            // It may be a connection string with a password in it.
-            found: "something else".to_owned(),
-        }
-    }
-}
-
-/// The tables of the file at `path`, which holds `text` and is TOML. `value` is all of them.
-///
-/// # Errors
-/// What is no table, has a key that is none, or a value of the wrong type.
-pub(super) fn read(path: &Path, text: &str, value: &Value) -> Result<Vec<WrittenDatabase>, Error> {
-    let file = Original { path, text };
-    let spans = DeTable::parse(text).map(toml::Spanned::into_inner);
-    let spans = spans.unwrap_or_default();
-    let whole = spans
-        .iter()
-        .find(|(key, _)| key.get_ref().as_ref() == DATABASES);
-    let start = whole.map_or(0, |(key, _)| key.span().start);
-    let whole = whole.map(|(_, value)| value.get_ref());
-    let (Value::Table(values), Some(DeValue::Table(spans))) = (value, whole) else {
-        return Err(file.no_table(start, DATABASES));
-    };
-    let mut found = Vec::new();
-    for (key, span) in spans {
-        let (name, place) = (key.get_ref().as_ref(), key.span().start);
-        let (Some(Value::Table(value)), DeValue::Table(keys)) = (values.get(name), span.get_ref())
-        else {
-            return Err(file.no_table(place, &table(name)));
-        };
-        if name.is_empty() || name.len() > MAX_NAME || name.contains('\0') {
-            return Err(Error::Value {
-                place: file.place(place).to_string(),
-                expected: format!("a database's name of 1 to {MAX_NAME} bytes, or \"{FALLBACK}\""),
-                found: format!("{name:?}"),
-            });
-        }
-        found.push(WrittenDatabase {
-            name: name.to_owned(),
-            place: file.place(place),
-            keys: read_keys(file, name, value, keys)?,
-        });
-    }
-    Ok(found)
-}
-
-/// What a table says.
-fn read_keys(
-    file: Original<'_>,
-    name: &str,
-    values: &toml::Table,
-    spans: &DeTable<'_>,
-) -> Result<Vec<(Setting, Written)>, Error> {
-    let mut written = Vec::new();
-    for (key, span) in spans {
-        let (word, origin) = (key.get_ref().as_ref(), file.place(span.span().start));
-        let Some(setting) = DATABASE_KEYS.iter().find(|known| known.key == word) else {
-            let known: Vec<_> = DATABASE_KEYS.iter().map(|one| one.key).collect();
-            let message = match word {
-                CONNECT_QUERY => format!("{word} in {}: {NO_CONNECT_QUERY}", table(name)),
-                _ => unknown_key(word, &format!(" in {}", table(name)), &known),
-            };
-            let place = file.place(key.span().start);
-            return Err(Error::Syntax { place, message });
-        };
-        let Some(value) = values.get(word) else {
-            continue;
-        };
-        let items = items_of(setting, value).map_err(|expected| Error::Value {
-            place: format!("{origin}: {}.{word}", table(name)),
-            expected: expected.to_owned(),
-            found: value.to_string(),
-        })?;
-        written.push((*setting, Written { items, origin }));
-    }
-    Ok(written)
-}
-
 impl Config {
     /// The servers, for people.
     #[must_use]
@@ -457,7 +377,7 @@ impl Effective {
 }
 
 /// Writes tables as they could stand in a file, each key with the comment that `comment` makes of
-/// where it was written.
+/// where it was written, and without passwords.
 #[must_use]
 pub fn show(databases: &[WrittenDatabase], comment: impl Fn(&Source) -> String) -> String {
     let mut out = String::new();
@@ -468,8 +388,11 @@ pub fn show(databases: &[WrittenDatabase], comment: impl Fn(&Source) -> String) 
             comment(&database.place)
         );
         for (key, written) in &database.keys {
-            let value = key.toml(&written.items);
-            out += &format!("{} = {value}{}\n", key.key, comment(&written.origin));
+            let line = match key.key == DATABASE_PASSWORD.key {
+                true => NOT_SHOWN.to_owned(),
+                false => format!("{} = {}", key.key, key.toml(&written.items)),
+            };
+            out += &format!("{line}{}\n", comment(&written.origin));
         }
     }
     out

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::Sources;
+use std::path::Path;
 
 fn map(text: &str) -> DatabaseMap {
     Config::from_text(text).expect(text).databases
@@ -67,7 +68,7 @@ fn a_star_is_for_all_others() {
 }
 
 /// Files, and what is wrong with them.
-const WRONG: [(&str, &str); 17] = [
+const WRONG: [(&str, &str); 20] = [
     (
         "[databases.app]\nconnect_query = 'SET x.y = 1'",
         "configuration:2:1: connect_query in databases.app: there is no such key, because a \
@@ -87,7 +88,8 @@ const WRONG: [(&str, &str); 17] = [
     (
         "[databases.app]\nhost = 'a'",
         "configuration:2:1: unknown key `host` in databases.app, expected one of `upstream`, \
-         `dbname`, `user`, `auth_user`, `auth_query`, `auth_dbname`, `target_session_attrs`, \
+         `dbname`, `user`, `password`, `auth_user`, `auth_query`, `auth_dbname`, \
+         `target_session_attrs`, \
          `load_balance_hosts`, `pool_mode`, `pool_size`, `min_pool_size`, `reserve_pool_size`, \
          `max_db_connections`",
     ),
@@ -149,6 +151,21 @@ const WRONG: [(&str, &str); 17] = [
          \"primary\"",
     ),
     (
+        "[databases.a]\nupstream = 'a:1'\npassword = 'hunter2'",
+        "configuration:3:12: databases.a.password: expected a user beside it, whose password it \
+         is, found something else",
+    ),
+    (
+        "[databases.a]\nupstream = 'a:1'\nuser = 'x'\npassword = ''",
+        "configuration:4:12: databases.a.password: expected a password or its MD5 hash; by a SCRAM \
+         secret nobody can log in, found something else",
+    ),
+    (
+        "[databases.a]\nupstream = 'a:1'\nuser = 'x'\npassword = 1234",
+        "configuration:4:12: databases.a.password: expected a text in quotes, found something \
+         else",
+    ),
+    (
         "listen = ['a:1']\n[databases.a]\nupstream = 'a:1'",
         "listen and upstream are both a:1: the proxy would connect to itself",
     ),
@@ -161,6 +178,26 @@ fn what_is_wrong_with_a_table_is_said_with_its_place() {
     }
     let double = message("[databases.a]\nupstream = 'a:1'\n[databases.a]\nupstream = 'b:1'");
     assert!(double.starts_with("configuration:3:"), "{double}");
+}
+
+#[test]
+fn a_password_is_for_the_user_of_its_table_and_shown_nowhere() {
+    let text = "upstream = 'a:1'\nauth_type = 'md5'\nauth_file = '/f'\n\
+                [databases.a]\nuser = 'x'\npassword = 'hunter2'\n[databases.b]\nuser = 'x'";
+    let found = map(text);
+    let password = |name| found.find(name).and_then(|it| it.password.as_ref());
+    assert_eq!(password(b"a").map(Password::bytes), Some(&b"hunter2"[..]));
+    assert_eq!(password(b"b"), None);
+    assert!(map(&text.replace("hunter2", "other")) != found);
+    assert!(!format!("{found:?}").contains("hunter2"));
+    let written = Effective::read(&Sources::default(), Path::new("configuration"), text);
+    let written = written.expect("valid");
+    let shown = show(written.databases(), |place| format!("  # {place}"));
+    assert!(
+        shown.contains("# password is not shown  # configuration:6:12\n"),
+        "{shown}"
+    );
+    assert!(!shown.contains("hunter2"), "{shown}");
 }
 
 #[test]

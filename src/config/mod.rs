@@ -14,6 +14,7 @@ mod error;
 mod live;
 mod logging;
 mod near;
+mod password;
 mod pools;
 mod raw;
 pub mod settings;
@@ -37,6 +38,7 @@ pub use databases::{
 };
 pub use error::Error;
 pub use live::ChangedBy;
+pub use password::Password;
 pub use raw::{Source, Written};
 pub use settings::{SETTINGS, Setting, ValueForm};
 pub use sizes::{Bounds, Sizes};

@@ -195,7 +195,7 @@ impl Asker<'_> {
             replication: false,
         };
         way.translate_database(&mut login)?;
-        let credential = door.forced(user);
+        let credential = door.forced(user, None);
         let caller = Caller {
             packet: &login.packet,
             credential: Some(&credential),

@@ -104,7 +104,8 @@ impl Visitor {
         let database = self.login.database.clone();
         way.translate(&mut self.login)?;
         if let (Some(entered), Some(user)) = (&mut entered, &way.destination.user) {
-            entered.credential = Arc::new(door.forced(user.as_bytes()));
+            let password = way.destination.password.as_ref();
+            entered.credential = Arc::new(door.forced(user.as_bytes(), password));
         }
         let began = std::time::Instant::now();
         let credential = entered.as_ref().map(|it| Arc::clone(&it.credential));

@@ -302,6 +302,48 @@ fn a_table_says_as_whom_its_clients_log_in() {
     }
 }
 
+/// One user has another password on each server, and none of them is in the file.
+#[test]
+fn a_table_says_by_what_its_clients_log_in() {
+    let role = |password| format!("CREATE ROLE shared LOGIN PASSWORD '{password}'");
+    let servers = ["one", "two"].map(|password| asking("scram-sha-256", &role(password)));
+    let table = |server: usize, password: &str| {
+        let upstream = servers[server].host_port();
+        format!(
+            "upstream = '{upstream}'\ndbname = 'postgres'\nuser = 'shared'\n\
+             password = '{password}'"
+        )
+    };
+    let all = [table(0, "one"), table(1, "two"), table(1, "one")];
+    let names = ["a", "b", "wrong"];
+    let all: Vec<_> = names
+        .into_iter()
+        .zip(all.iter().map(String::as_str))
+        .collect();
+    let users = Users::new(&[("visitor", "right"), ("shared", "neither")]);
+    let changes = [
+        ("auth_type", "scram-sha-256"),
+        ("auth_file", users.path()),
+        ("catalog_watch_ms", "1000"),
+    ];
+    let proxy = Proxy::with_tables(&tables(&all), &changes);
+    let enters = |name| enter(proxy.address(), "visitor", name, "right");
+    let started = Instant::now();
+    // Warm ones are of one table, too.
+    while woken(&proxy) < 4 {
+        for (name, port) in ["a", "b"].into_iter().zip(&servers) {
+            let mut client = enters(name).entered();
+            let text = "SELECT session_user || ' ' || current_setting('port')";
+            let port = port.host_port();
+            let port = port.rsplit(':').next().unwrap();
+            assert_eq!(client.value(text), format!("shared {port}"));
+            leave(client);
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "not warm");
+    }
+    assert_eq!(enters("wrong").refusal().0, "28P01");
+}
+
 #[test]
 fn who_logs_in_for_others_needs_what_can_be_shown() {
     let users = Users::new(&[(

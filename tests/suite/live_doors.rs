@@ -305,6 +305,41 @@ fn a_database_asks_for_its_users_otherwise_from_then_on() {
     assert!(enters("[databases.postgres]\nauth_user = 'keeper'\n"));
 }
 
+/// A table of a database says by what the proxy logs in for its clients, until it says otherwise.
+#[test]
+fn a_database_is_entered_by_another_password_from_then_on() {
+    let server = asking("scram-sha-256", ROLES);
+    let mut scene = Scene::new(&server.host_port());
+    let users = Users::new(&[("guest", "welcome")]);
+    let usual = format!(
+        "auth_file = '{}'\nauth_type = 'scram-sha-256'\n[databases.{DATABASE}]\n\
+         upstream = '{}'\nuser = 'visitor'\n",
+        users.path(),
+        server.host_port()
+    );
+    let mut enters = |password: &str| {
+        write(&scene.place, &format!("{usual}password = '{password}'\n"));
+        let answer = scene.console.query("RELOAD");
+        assert_eq!(tags(&answer), "CZ", "{password}: {answer:?}");
+        let attempt = login(&scene.address, "guest", "welcome");
+        let mut client = attempt.client?;
+        let who = client.value("SELECT session_user");
+        client.send(&frames::frame(b'X', b""));
+        Some(who)
+    };
+    for _ in 0..3 {
+        assert_eq!(enters("right").as_deref(), Some("visitor"));
+        // Nobody is given a connection that another password has opened.
+        assert_eq!(enters("wrong"), None);
+    }
+    write(&scene.place, &format!("{usual}password = 1234\n"));
+    let refused = scene.console.query("RELOAD")[0].field(b'M').unwrap();
+    assert!(
+        refused.contains("password") && !refused.contains("1234"),
+        "{refused}"
+    );
+}
+
 #[test]
 fn switches_are_kept_elsewhere_from_then_on() {
     let mut scene = Scene::new(&server::address());

@@ -107,6 +107,8 @@ mod instruments;
 mod tenants;
 // Bugs that were, so that they stay gone.
 mod regression;
+// The set-ups of the manual.
+mod recipes;
 // Several statements in one query.
 mod series;
 // Conversations that are legal and rare.

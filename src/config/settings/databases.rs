@@ -34,10 +34,21 @@ pub const DATABASE_USER: Setting = Setting {
     kind: ValueForm::Text("NAME"),
     default: None,
     what: "The user as whom the proxy logs in for all clients of this database, whose password or \
-           MD5 hash stands in auth_file unless the server asks for none; not with auth_type = \
-           relay.",
+           MD5 hash is the table's password or stands in auth_file, unless the server asks for \
+           none; not with auth_type = relay.",
     because: "who somebody is should not change on the way; without it the proxy logs in as the \
               user that the client is.",
+};
+
+/// `password`: by what the proxy logs in.
+pub const DATABASE_PASSWORD: Setting = Setting {
+    key: "password",
+    kind: ValueForm::Text("PASSWORD"),
+    default: None,
+    what: "The password of that user, or its MD5 hash, on this database's server. Neither check \
+           nor the console shows it.",
+    because: "secrets are better kept in one file that only the proxy may read; without it what \
+              auth_file has of the user holds. Two servers whose user has two passwords need it.",
 };
 
 /// `auth_user`: who asks for the secrets of those who come to this database.
@@ -154,6 +165,7 @@ pub const DATABASE_KEYS: &[Setting] = &[
     DATABASE_UPSTREAM,
     DATABASE_DBNAME,
     DATABASE_USER,
+    DATABASE_PASSWORD,
     DATABASE_AUTH_USER,
     DATABASE_AUTH_QUERY,
     DATABASE_AUTH_DBNAME,

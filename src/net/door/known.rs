@@ -2,8 +2,9 @@
 
 use super::lookups::{Lookups, next};
 use super::users::{self, Error};
+use crate::auth::userlist::Users;
 use crate::auth::{MAX_NAME, Role, Secret};
-use crate::config::{AuthQuery, AuthType, Config, DatabaseMap};
+use crate::config::{AuthQuery, AuthType, Config, DatabaseMap, Password};
 use crate::error::ConnectionError;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,8 +12,24 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
-/// The users of the file.
-pub(super) type Listed = HashMap<Vec<u8>, Arc<Role>>;
+/// Who is known without anybody being asked.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    /// The users of the file.
+    users: HashMap<Vec<u8>, Arc<Role>>,
+    /// Those of tables of databases that have a password, each with one of them.
+    forced: Vec<(Vec<u8>, Arc<Role>)>,
+}
+
+impl Listed {
+    /// Whom these tables have the proxy log in as by a password of their own.
+    fn forced(&self, user: &[u8], password: &Password) -> Option<&Arc<Role>> {
+        let secret = Secret::read(password.bytes());
+        let mut found = self.forced.iter();
+        let found = found.find(|(name, role)| name == user && role.is_as(secret.as_ref()));
+        found.map(|(_, role)| role)
+    }
+}
 
 /// Everybody who is known, and how to learn of others.
 #[derive(Debug)]
@@ -62,10 +79,41 @@ impl Known {
     /// Reads the file again. Whose secret is the same keeps the number. What was read before stays
     /// in force until this is installed.
     pub(super) fn read(&self, databases: &DatabaseMap) -> Result<Arc<Listed>, Error> {
-        if !self.has_file() {
-            return Ok(Arc::default());
+        let users = match self.has_file() {
+            true => users::read(&self.path)?,
+            false => Users::default(),
+        };
+        self.check(&users, databases)?;
+        let before = self.listed();
+        let role = |known: Option<&Arc<Role>>, secret: Option<Secret>| {
+            let same = known.filter(|role| role.is_as(secret.as_ref()));
+            same.map_or_else(
+                || Arc::new(Role::new(next(&self.numbers), secret.clone())),
+                Arc::clone,
+            )
+        };
+        let keep = |(user, secret): (Vec<u8>, Option<Secret>)| {
+            let role = role(before.users.get(&user), secret);
+            (user, role)
+        };
+        let mut listed = Listed {
+            users: users.into_iter().map(keep).collect(),
+            forced: Vec::new(),
+        };
+        for table in databases.destinations() {
+            if let (Some(user), Some(password)) = (&table.user, &table.password) {
+                let user = user.as_bytes();
+                let known = listed.forced(user, password).map(Arc::clone);
+                let known = known.or_else(|| before.forced(user, password).map(Arc::clone));
+                let role = role(known.as_ref(), Secret::read(password.bytes()));
+                listed.forced.push((user.to_vec(), role));
+            }
         }
-        let users = users::read(&self.path)?;
+        Ok(Arc::new(listed))
+    }
+
+    /// Refuses the file if the proxy cannot log in as it has to.
+    fn check(&self, users: &Users, databases: &DatabaseMap) -> Result<(), Error> {
         let is_scram = |user: &&str| {
             let secret = users.get(user.as_bytes());
             matches!(secret, Some(Some(Secret::Scram(_))))
@@ -74,27 +122,22 @@ impl Known {
         if let Some(user) = askers.find(is_scram) {
             return Err(Error::Asker(user.to_owned()));
         }
-        let forced = || databases.destinations().filter_map(|it| it.user.as_deref());
+        let forced = || {
+            let tables = databases.destinations();
+            let tables = tables.filter(|table| table.password.is_none());
+            tables.filter_map(|table| table.user.as_deref())
+        };
         if let Some(user) = forced().find(is_scram) {
             return Err(Error::Forced(user.to_owned()));
         }
         for user in forced().filter(|user| !users.contains_key(user.as_bytes())) {
             tracing::warn!(
                 user,
-                "a database's user has no line in auth_file: the server has to let it in without \
-                 a password"
+                "a database's user has no password in its table and no line in auth_file: the \
+                 server has to let it in without one"
             );
         }
-        let before = self.listed();
-        let keep = |(user, secret): (Vec<u8>, Option<Secret>)| {
-            let same = before.get(&user).filter(|role| role.is_as(secret.as_ref()));
-            let role = same.map_or_else(
-                || Arc::new(Role::new(next(&self.numbers), secret.clone())),
-                Arc::clone,
-            );
-            (user, role)
-        };
-        Ok(Arc::new(users.into_iter().map(keep).collect()))
+        Ok(())
     }
 
     /// Has logins to come find what was read.
@@ -117,7 +160,7 @@ impl Known {
         if !is_name(user) {
             return Ok(Arc::new(Role::unknown()));
         }
-        if let Some(role) = self.listed().get(user) {
+        if let Some(role) = self.listed().users.get(user) {
             return Ok(Arc::clone(role));
         }
         match self.lookups.get(asker) {
@@ -138,18 +181,24 @@ impl Known {
         let Some(lookups) = self.lookups.get(asker) else {
             return Ok(None);
         };
-        if self.listed().contains_key(user) || !is_name(user) {
+        if self.listed().users.contains_key(user) || !is_name(user) {
             return Ok(None);
         }
         let other = lookups.role_since(user, since).await?;
         Ok(Some(other).filter(|other| other.number() != role.number()))
     }
 
-    /// A user of the file, as whom the proxy itself logs in. Of one that is not there nothing is
+    /// A user of the file, or of tables that have this password, as whom the proxy itself logs in.
+    /// Of one that is not there nothing is
     /// known, which is enough for a server that asks for nothing.
-    pub(super) fn own(&self, user: &[u8]) -> Arc<Role> {
-        let role = self.listed().get(user).map(Arc::clone);
-        role.unwrap_or_else(|| Arc::new(Role::unknown()))
+    pub(super) fn own(&self, user: &[u8], password: Option<&Password>) -> Arc<Role> {
+        let listed = self.listed();
+        let role = match password {
+            Some(password) => listed.forced(user, password),
+            None => listed.users.get(user),
+        };
+        role.map(Arc::clone)
+            .unwrap_or_else(|| Arc::new(Role::unknown()))
     }
 
     pub(super) const fn lookups(&self) -> &HashMap<AuthQuery, Lookups> {

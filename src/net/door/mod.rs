@@ -23,7 +23,9 @@ use crate::auth::{
     Accepted, Asking, Chance, Credential, Evidence, Heard, Mock, Reception, Refusal, Role, Secret,
 };
 use crate::client::Login;
-use crate::config::{AuthQuery, AuthSettings, AuthType, ClientTlsMode, Config, DatabaseMap};
+use crate::config::{
+    AuthQuery, AuthSettings, AuthType, ClientTlsMode, Config, DatabaseMap, Password,
+};
 use crate::error::ConnectionError;
 use crate::wire::backend;
 use crate::wire::frame::{self, HEADER};
@@ -350,9 +352,10 @@ impl Door {
         self.known.lookups().get(asker)
     }
 
-    /// What there is to log in as this user of the configuration, whoever the client is.
-    pub(super) fn forced(&self, user: &[u8]) -> Credential {
-        Credential::new(user, self.known.own(user))
+    /// What there is to log in as this user of the configuration, whoever the client is: this
+    /// password of its table's, or what the file has.
+    pub(super) fn forced(&self, user: &[u8], password: Option<&Password>) -> Credential {
+        Credential::new(user, self.known.own(user, password))
     }
 
     /// The server has refused what was shown for a user: it is not known what it was.

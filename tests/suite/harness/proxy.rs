@@ -196,6 +196,11 @@ impl Process {
 
     /// Starts the program after this command of the shell.
     pub(crate) fn start_under(shell: &str, upstream: &str, changes: &[(&str, &str)]) -> Self {
+        Self::start_as(shell, &chosen(upstream, changes))
+    }
+
+    /// Starts the program with these settings and no others.
+    pub(crate) fn start_as(shell: &str, settings: &[(&str, &str)]) -> Self {
         let mut command = Command::new("sh");
         let script = format!("{shell}; exec \"$0\" \"$@\"");
         command.args(["-c", &script, env!("CARGO_BIN_EXE_pgautoprep")]);
@@ -204,7 +209,7 @@ impl Process {
             command.env_remove(name);
         }
         command.arg("serve");
-        for (name, value) in chosen(upstream, changes) {
+        for (name, value) in settings {
             command.arg(format!("--{}={value}", name.replace('_', "-")));
         }
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
