@@ -3,6 +3,7 @@
 use super::Hub;
 use crate::client::Turn;
 use crate::ids::{ClientId, UpstreamId};
+use crate::statement::Micros;
 use crate::wire::backend::Status;
 
 /// What a client is doing.
@@ -29,6 +30,12 @@ pub struct Moment {
 }
 
 impl Hub {
+    /// The time that was noted last.
+    #[must_use]
+    pub const fn clock(&self) -> Micros {
+        self.clock
+    }
+
     /// Whether what was forwarded to a client so far ends with a whole message.
     #[must_use]
     pub fn is_between_messages(&self, id: ClientId) -> bool {

@@ -30,6 +30,20 @@ impl Reason {
             Self::Threshold => {
                 "Keep connections open for longer, so that what they repeat is worth preparing."
             }
+            Self::DirtyTransaction => {
+                "Make, alter and drop objects in transactions of their own, or at their end."
+            }
+            Self::Held => "Keep transactions short that lock what they alter.",
+            Self::PlannerRuns => {
+                "Declare functions VOLATILE that write, draw a number or say something."
+            }
+            Self::DifferentResult => {
+                "Cast the literal that SHOW SHAPE names to the type that is meant."
+            }
+            Self::RelayOnly => {
+                "Have `upstream` name the server itself and not a pooler, and connect anew once \
+                 `mode` is convert."
+            }
             Self::RewriteRules => "Use triggers in place of rewrite rules.",
             Self::PlanCacheMode => "Let sessions leave `plan_cache_mode` as it is.",
             Self::Budget => "If it does not end by itself, raise `oracle_per_second`.",

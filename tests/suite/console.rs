@@ -370,6 +370,34 @@ fn what_clients_do_is_shown() {
 }
 
 #[test]
+fn when_a_client_last_sent_something_is_shown() {
+    let place = Place::new();
+    let _proxy = Proxy::with(&server::address(), &place.settings(&[]));
+    let mut client = Client::login(&place.path, &server::database(""));
+    client.run("SELECT 1");
+    let mut console = place.enter("boss");
+    let mut times = |table: &str| {
+        let rows = found(&mut console, table, "state", "active");
+        let shown = |row: &Vec<(String, String)>| {
+            ["connect_time", "request_time"].map(|it| cell(row, it).to_owned())
+        };
+        let rows = rows
+            .iter()
+            .filter(|row| cell(row, "database") != "pgautoprep");
+        rows.map(shown).collect::<Vec<_>>()
+    };
+    let before = times("CLIENTS");
+    // They are shown in whole seconds.
+    std::thread::sleep(Duration::from_millis(2_100));
+    assert_eq!(times("CLIENTS"), before);
+    client.run("SELECT 2");
+    for table in ["CLIENTS", "SERVERS"] {
+        let [connected, requested] = times(table).remove(0);
+        assert!(connected < requested, "{table}: {connected}, {requested}");
+    }
+}
+
+#[test]
 fn a_client_is_ended_by_its_number() {
     let place = Place::new();
     let proxy = place.proxy();

@@ -8,6 +8,7 @@ use super::view::{Needs, View};
 use crate::admin::shape_rows::shape_rows;
 use crate::metrics::Counter;
 use crate::reason::Reason;
+use std::borrow::Cow;
 use std::cmp::Reverse;
 
 /// The share of all queries, as a divisor, from which on a reason is worth a line.
@@ -93,16 +94,29 @@ fn counted(facts: &Facts) -> Vec<Vec<Cell>> {
     rows
 }
 
+/// What could be done about a reason, or why nothing is known that could: who reads that it is
+/// frequent wants to know either.
+fn told(reason: Reason) -> Cow<'static, str> {
+    match reason.advice() {
+        Some(advice) => advice.into(),
+        None => format!(
+            "Nothing is known that could be changed. {}",
+            reason.explain()
+        )
+        .into(),
+    }
+}
+
 fn reasons(facts: &Facts) -> Vec<Vec<Cell>> {
     let summary = &facts.snapshot.summary;
     let least = (summary.count(Counter::Queries) / SHARE).max(ENOUGH);
     let mut met: Vec<_> = Reason::ALL
         .into_iter()
         .filter(|reason| summary.passed(*reason) >= least)
-        .filter_map(|reason| Some((reason, reason.advice()?)))
+        .map(|reason| (reason, told(reason)))
         .collect();
     met.sort_by_key(|(reason, _)| Reverse(summary.passed(*reason)));
-    let row = |(reason, advice): (Reason, &'static str)| {
+    let row = |(reason, advice): (Reason, Cow<'static, str>)| {
         vec![
             "queries".into(),
             summary.passed(reason).into(),
@@ -198,14 +212,31 @@ mod tests {
         let rows = advice(&facts);
         assert_eq!(
             texts(&rows, 0),
-            ["statements", "conversions", "queries", "statement"]
+            [
+                "statements",
+                "conversions",
+                "queries",
+                "queries",
+                "statement"
+            ]
         );
-        assert_eq!(texts(&rows, 1), ["100", "0", "300", "500"]);
+        assert_eq!(texts(&rows, 1), ["100", "0", "900", "300", "500"]);
         assert_eq!(
             texts(&rows, 2),
-            ["", "", "multiple_statements", "volatile_literal"]
+            [
+                "",
+                "",
+                "not_preparable",
+                "multiple_statements",
+                "volatile_literal"
+            ]
         );
-        assert_eq!(texts(&rows, 5)[3], "SELECT volatile_literal");
+        assert_eq!(
+            texts(&rows, 3)[2],
+            "Nothing is known that could be changed. It is not one SELECT, INSERT, UPDATE, \
+             DELETE, MERGE, VALUES or WITH statement."
+        );
+        assert_eq!(texts(&rows, 5)[4], "SELECT volatile_literal");
     }
 
     #[test]

@@ -228,7 +228,6 @@ fn socket(socket: &Peer, kind: &'static str, state: &'static str) -> Vec<Cell> {
         None => ("unix".to_owned(), 0),
     };
     let ((peer, port), (local, local_port)) = (address(socket.peer), address(socket.local));
-    let since = date::text(socket.since);
     vec![
         kind.into(),
         socket.user.clone().into(),
@@ -239,9 +238,8 @@ fn socket(socket: &Peer, kind: &'static str, state: &'static str) -> Vec<Cell> {
         u32::from(port).into(),
         local.into(),
         u32::from(local_port).into(),
-        since.clone().into(),
-        // Programs expect a time. Since when a request is under way is not counted.
-        since.into(),
+        date::text(socket.since).into(),
+        date::text(socket.heard).into(),
         (socket.waiting / SECOND).into(),
         (socket.waiting % SECOND).into(),
         u64::from(socket.closes).into(),

@@ -160,7 +160,7 @@ fn sockets_have_their_addresses_and_figures() {
     assert_eq!(
         first,
         "C|me|db|none|active|10.0.0.1|4000|10.0.0.2|6432|2023-11-14 22:13:20 UTC|\
-         2023-11-14 22:13:20 UTC|0|0|0|0.1|0.2|77|TLS|app|4|12|100|80|5000|9000|nothing"
+         2023-11-14 22:14:20 UTC|0|0|0|0.1|0.2|77|TLS|app|4|12|100|80|5000|9000|nothing"
     );
     assert!(clients.ends_with("|4|9|0|0|0|0|nothing"), "{clients}");
     let servers = shown("servers");

@@ -130,6 +130,9 @@ pub struct Peer {
     pub local: Option<SocketAddr>,
     /// When it was opened, in seconds since 1970.
     pub since: u64,
+    /// When it, or the client of a server connection, last sent something, in the same way; when it
+    /// was opened if nobody has.
+    pub heard: u64,
     /// What it is encrypted by.
     pub tls: Option<String>,
     /// How it is called, among those of its kind.

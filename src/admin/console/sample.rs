@@ -19,6 +19,7 @@ fn peer(id: u64, standing: PeerState, user: &str, database: &str) -> Peer {
         peer: "10.0.0.1:4000".parse().ok(),
         local: "10.0.0.2:6432".parse().ok(),
         since: 1_700_000_000,
+        heard: 1_700_000_060,
         tls: Some("TLS".to_owned()),
         name: "0.1".to_owned(),
         link: Some("0.2".to_owned()),

@@ -108,6 +108,12 @@ impl From<&'static str> for Cell {
     }
 }
 
+impl From<Cow<'static, str>> for Cell {
+    fn from(text: Cow<'static, str>) -> Self {
+        Self::Text(text)
+    }
+}
+
 impl From<String> for Cell {
     fn from(text: String) -> Self {
         Self::Text(Cow::Owned(text))

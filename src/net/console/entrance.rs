@@ -158,6 +158,7 @@ impl Console {
             text.chars().take(MAX_NAME).collect::<String>()
         };
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let now = now.unwrap_or_default().as_secs();
         let peer = Peer {
             id: number,
             standing: PeerState::Active,
@@ -167,7 +168,8 @@ impl Console {
             replicates: false,
             peer: client.peer(),
             local: client.local(),
-            since: now.unwrap_or_default().as_secs(),
+            since: now,
+            heard: now,
             tls: client.tls().map(Tunnel::describe),
             name: format!("console.{number}"),
             link: None,

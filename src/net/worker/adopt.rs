@@ -164,6 +164,7 @@ impl Worker {
                 open,
                 admission: joined.admission,
                 received: 0,
+                heard: self.hub.clock(),
                 sent: 0,
                 spell: None,
             },

@@ -145,6 +145,7 @@ impl Worker {
             Poll::Ready(count) => {
                 let count = count.map_err(ConnectionError::ClientIo)?;
                 client.received += count as u64;
+                client.heard = self.hub.clock();
                 let counters = self.hub.lent.counters();
                 counters.add(Counter::BytesFromClients, count as u64);
                 let (scratch, spares) = (&self.scratch, &mut self.spares);

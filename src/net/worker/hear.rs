@@ -201,6 +201,7 @@ impl Worker {
         };
         let (hub, spares) = (&mut self.hub, &mut self.spares);
         client.received += count as u64;
+        client.heard = hub.clock();
         let counters = hub.lent.counters();
         counters.add(Counter::BytesFromClients, count as u64);
         let mut written = Ok(());

@@ -108,6 +108,8 @@ impl Worker {
             open: moving.open,
             admission: None,
             received: moving.counted.0,
+            // It comes because it has sent something.
+            heard: self.hub.clock(),
             sent: moving.counted.1,
             spell: None,
         };

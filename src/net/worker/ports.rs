@@ -12,6 +12,7 @@ use crate::net::pools::Pool;
 use crate::net::port::Port;
 use crate::net::spell::Spell;
 use crate::net::ways::Way;
+use crate::statement::Micros;
 use mio::Token;
 use std::io;
 use std::sync::Arc;
@@ -65,6 +66,8 @@ pub(super) struct ClientPort {
     pub(super) admission: Option<Admission>,
     /// Bytes that have come from it.
     pub(super) received: u64,
+    /// When any came last, by the worker's clock.
+    pub(super) heard: Micros,
     /// Bytes that have come from its server connection.
     pub(super) sent: u64,
     /// What it has been doing, if that may not last for ever.

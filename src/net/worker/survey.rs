@@ -81,6 +81,7 @@ impl Worker {
             waiting: u64::try_from(waiting.as_micros()).unwrap_or(u64::MAX),
             totals: self.totals(ClientId(slot), port),
             database: shown(self.database_of(ClientId(slot))?),
+            heard: self.heard(port),
             ..self.peer(
                 slot,
                 self.hub.origin(ClientId(slot))?,
@@ -132,6 +133,10 @@ impl Worker {
             replicates: client.is_some_and(|client| client.relay_only),
             closes: server.dies.is_some_and(|dies| dies <= Instant::now()),
             link: client.map(|_| self.name(server.holder.0)),
+            heard: match self.clients.get(server.holder.0) {
+                Some(client) => self.heard(client),
+                None => seconds_of(server.opened),
+            },
             process: server.process,
             statements: mirror.len(),
             statement_bytes: mirror.bytes(),
@@ -156,8 +161,6 @@ impl Worker {
         let parameter = |name: &[u8]| startup.and_then(|startup| startup.parameter(name));
         let parameter = |name: &[u8]| shown(parameter(name).unwrap_or_default());
         let [peer, local] = port.socket.addresses();
-        let started = SystemTime::now().checked_sub(since.elapsed());
-        let started = started.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
         Peer {
             id: 0,
             standing,
@@ -167,7 +170,8 @@ impl Worker {
             replicates: false,
             peer,
             local,
-            since: started.unwrap_or_default().as_secs(),
+            since: seconds_of(since),
+            heard: seconds_of(since),
             tls: port.encryption(),
             name: self.name(slot),
             link: None,
@@ -179,6 +183,11 @@ impl Worker {
             waiting: 0,
             totals: Totals::default(),
         }
+    }
+
+    /// When a client has last sent something, in seconds since 1970.
+    fn heard(&self, client: &ClientPort) -> u64 {
+        seconds_of(self.started + Duration::from_micros(client.heard.0))
     }
 
     /// How a port is called, among those of its kind.
@@ -264,4 +273,11 @@ impl Worker {
             self.close_parked(id);
         }
     }
+}
+
+/// A time of the past in seconds since 1970.
+fn seconds_of(at: Instant) -> u64 {
+    let at = SystemTime::now().checked_sub(at.elapsed());
+    let since = at.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+    since.unwrap_or_default().as_secs()
 }
