@@ -58,8 +58,10 @@ pub enum Method {
 pub struct Caller<'a> {
     /// The user.
     pub user: &'a [u8],
-    /// The database.
+    /// The database, as it was asked for.
     pub database: &'a [u8],
+    /// All names of the same, if it has more than one.
+    pub aliases: &'a [&'a [u8]],
     /// For physical replication, which belongs to no database.
     pub is_physical: bool,
     /// Where from, in canonical form; `None` is a Unix socket.
@@ -147,14 +149,21 @@ impl Rule {
     }
 }
 
+impl Caller<'_> {
+    /// Whether the database has this name.
+    fn is_for(&self, name: &[u8]) -> bool {
+        self.database == name || self.aliases.contains(&name)
+    }
+}
+
 impl Database {
     fn fits(&self, caller: &Caller<'_>) -> bool {
         match self {
             Self::Replication => caller.is_physical,
             _ if caller.is_physical => false,
             Self::All => true,
-            Self::SameUser => caller.database == caller.user,
-            Self::Named(name) => caller.database == name,
+            Self::SameUser => caller.is_for(caller.user),
+            Self::Named(name) => caller.is_for(name),
         }
     }
 }

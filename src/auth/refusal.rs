@@ -206,6 +206,7 @@ mod tests {
         let caller = Caller {
             user: b"joe",
             database: b"app",
+            aliases: &[],
             is_physical: false,
             address: "::1".parse().ok(),
             is_encrypted: true,

@@ -254,7 +254,7 @@ impl Visitor {
         let user: String = user.chars().take(MAX_NAME).collect();
         let asker = door.settings().asker_for(&self.login.database);
         let by = (asker, environment.shapes.logins());
-        let entering = door.enter(client, pending, &mut self.login, by);
+        let entering = door.enter(client, pending, (&mut self.login, &[]), by);
         let entered = tokio::select! {
             entered = timeout_at(self.deadline, entering) => {
                 entered.unwrap_or(Err(ConnectionError::LoginTimeout))

@@ -122,6 +122,7 @@ mod discards;
 mod hosts;
 // Clients that the proxy lets in by itself.
 mod doors;
+mod doors_console;
 mod doors_hostile;
 mod doors_known;
 mod doors_lasting;

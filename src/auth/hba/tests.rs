@@ -18,6 +18,7 @@ fn method(rules: &Rules, who: &str) -> Option<(usize, Method)> {
     let caller = Caller {
         user: user.as_bytes(),
         database: database.trim_end_matches('*').as_bytes(),
+        aliases: &[],
         is_physical: database.ends_with('*'),
         address: (address != "local").then(|| address.parse().unwrap()),
         is_encrypted: from.ends_with('+'),
@@ -147,5 +148,27 @@ fn whatever_the_bytes_nothing_panics() {
             piece.reverse();
             let _ = Rules::read(&piece, &mut |_| Some(vec![b'@', b'"']));
         }
+    }
+}
+
+/// A rule about one name is one about the other: whoever could choose would be kept out by none.
+#[test]
+fn what_has_two_names_is_kept_closed_under_both() {
+    let rules = read("host two all all reject\nhost all all all trust\n").unwrap();
+    for (database, aliases, expected) in [
+        (&b"one"[..], &[&b"one"[..], b"two"][..], Method::Reject),
+        (b"two", &[b"one", b"two"], Method::Reject),
+        (b"one", &[], Method::Trust),
+    ] {
+        let caller = Caller {
+            user: b"joe",
+            database,
+            aliases,
+            is_physical: false,
+            address: "10.0.0.1".parse().ok(),
+            is_encrypted: false,
+        };
+        let rule = rules.about(&caller).unwrap();
+        assert_eq!(rule.method, expected, "{}", database.escape_ascii());
     }
 }

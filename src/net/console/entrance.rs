@@ -128,7 +128,9 @@ impl Console {
         }
         // The console is in no database, whatever "*" says of names that have no table.
         let by = (&door.settings().asker, environment.shapes.logins());
-        let entered = door.enter(client, pending, login, by).await?;
+        // Who is kept out under one of its names is not let in under another.
+        let aliases = NAMES.map(str::as_bytes);
+        let entered = door.enter(client, pending, (login, &aliases), by).await?;
         Ok(entered.map(|entered| entered.prelude))
     }
 

@@ -154,13 +154,14 @@ impl Door {
 
     /// Has a client prove who it is; `None` if it leaves instead. `pending` is what it has sent
     /// already, of which what is left is for after the login. The login is changed to one that
-    /// every server understands. `asker` is who asks about it, `logins` the count of what may have
+    /// every server understands. `aliases` are all names of what it wants to come in to, if that
+    /// has more than one. `asker` is who asks about it, `logins` the count of what may have
     /// changed who may log in.
     pub(super) async fn enter(
         &self,
         client: &mut Stream,
         pending: &mut Vec<u8>,
-        login: &mut Login,
+        (login, aliases): (&mut Login, &[&[u8]]),
         (asker, logins): (&AuthQuery, u64),
     ) -> Result<Option<Entered>, ConnectionError> {
         let negotiation = lower(login);
@@ -170,7 +171,7 @@ impl Door {
         }
         let ruled = self.rules.ruled();
         let (kind, map) = match self.settings.kind {
-            AuthType::Hba => ruled.judge(client, login)?,
+            AuthType::Hba => ruled.judge(client, login, aliases)?,
             kind => (kind, None),
         };
         if kind == AuthType::Plain && !client.is_private() {

@@ -101,7 +101,8 @@ impl RuleBook {
 }
 
 impl Ruled {
-    /// What the rules say of a client, and by which map its name is to be read.
+    /// What the rules say of a client, and by which map its name is to be read. `aliases` are all
+    /// names of what it wants to come in to, if that has more than one.
     ///
     /// # Errors
     /// They let it in by nothing, or it is gone: whoever has no address any more must not be taken
@@ -110,6 +111,7 @@ impl Ruled {
         &self,
         client: &Stream,
         login: &Login,
+        aliases: &[&[u8]],
     ) -> Result<(AuthType, Option<&[u8]>), ConnectionError> {
         let address = client.peer().map(|address| address.ip().to_canonical());
         if address.is_none() && !client.is_local() {
@@ -120,6 +122,7 @@ impl Ruled {
             user: &login.user,
             // The server cuts longer names before it looks at its rules (`ProcessStartupPacket`).
             database: login.database.get(..MAX_NAME).unwrap_or(&login.database),
+            aliases,
             is_physical: login.is_physical_replication(),
             address,
             is_encrypted: client.tls().is_some(),

@@ -3,9 +3,13 @@
 use super::client::Client;
 use super::frames::{self, Frame};
 use super::server;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use pgautoprep::lab::postgres::Scratch;
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
+use sha2::{Digest as _, Sha256};
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -155,6 +159,21 @@ pub(crate) fn answer<S: Read + Write>(
 /// A PasswordMessage.
 fn text(password: &str) -> Vec<u8> {
     frames::frame(b'p', &[password.as_bytes(), b"\0"].concat())
+}
+
+/// What the server keeps of a password, and the key by which a client proves it. It is hashed once
+/// only, so that a test need not wait for that.
+pub(crate) fn quick_verifier(password: &str, salt: &[u8]) -> (String, [u8; 32]) {
+    let sign = |key: &[u8], message: &[u8]| -> [u8; 32] {
+        let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
+        mac.update(message);
+        mac.finalize().into_bytes().into()
+    };
+    let salted = sign(password.as_bytes(), &[salt, &[0, 0, 0, 1]].concat());
+    let [client, server] = [&b"Client Key"[..], b"Server Key"].map(|name| sign(&salted, name));
+    let stored = STANDARD.encode(Sha256::digest(client));
+    let (salt, server) = (STANDARD.encode(salt), STANDARD.encode(server));
+    (format!("SCRAM-SHA-256$1:{salt}${stored}:{server}"), client)
 }
 
 /// A file of users.
