@@ -190,11 +190,16 @@ impl Port {
 
     /// Says that nothing more will be written.
     pub(super) fn shut_down(&mut self) -> io::Result<()> {
+        self.say_farewell();
+        self.socket.shut_down()
+    }
+
+    /// Says so inside, if it is encrypted: an end without that could be anybody's doing.
+    pub(super) fn say_farewell(&mut self) {
         if let Some(tunnel) = &mut self.tls {
             // Who has no room for a farewell does without.
             let _ = tunnel.close(&mut self.socket);
         }
-        self.socket.shut_down()
     }
 
     /// Takes it out of the event loop.

@@ -188,6 +188,7 @@ mod strangers;
 mod time_limits;
 mod tls;
 mod tls_hostile;
+mod tls_lasting;
 // TLS with the server.
 mod tls_server;
 // The core without sockets, fed with whatever a client and a server can send.

@@ -88,6 +88,7 @@ impl Worker {
         self.settle(id, &client);
         // From here on its key cancels nothing, so what was not cancelled will not be.
         client.registration = None;
+        client.port.say_farewell();
         let link = client.link;
         self.log_end(id, &client, &Ok(()));
         count_end(client.number, self.hub.lent.counters(), &Ok(()));
