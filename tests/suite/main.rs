@@ -126,6 +126,7 @@ mod doors_console;
 mod doors_hostile;
 mod doors_known;
 mod doors_lasting;
+mod doors_lines;
 mod doors_rules;
 mod doors_tls;
 // Logging in: encryption requests, versions, passwords, sockets of every kind.

@@ -138,7 +138,11 @@ pub(crate) fn connect(
     over(client, connection(config))
 }
 
-fn over(client: Client, mut connection: ClientConnection) -> std::io::Result<Client<Encrypted>> {
+/// Shakes hands over a connection whose client has asked for that.
+pub(crate) fn over(
+    client: Client,
+    mut connection: ClientConnection,
+) -> std::io::Result<Client<Encrypted>> {
     let mut socket = client.socket;
     while connection.is_handshaking() {
         connection.complete_io(&mut socket)?;
