@@ -127,6 +127,7 @@ mod doors_hostile;
 mod doors_known;
 mod doors_lasting;
 mod doors_lines;
+mod doors_matrix;
 mod doors_rules;
 mod doors_tls;
 // Logging in: encryption requests, versions, passwords, sockets of every kind.
