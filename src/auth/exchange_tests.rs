@@ -4,6 +4,8 @@
 use super::*;
 use crate::wire::authentication as messages;
 use crate::wire::frame::{HEADER, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
 use postgres_protocol::password::scram_sha_256;
 use std::sync::Arc;
@@ -364,5 +366,79 @@ fn hostile_bytes_are_only_refused() {
         let _ = login.take(known[4]);
         assert!(!matches!(login.take(&bytes), Ok(LoginStep::Accepted)));
         let _ = messages::fuzz_readers(&bytes);
+    }
+}
+
+/// Whatever takes part in a login, before, in and behind each of its messages, for whoever prints
+/// it.
+fn printed(secret: &str) -> String {
+    let role = role(secret);
+    let mut all = format!("{:?} {role:?}", Secret::read(secret.as_bytes()));
+    for asking in [Asking::Password, Asking::Md5, Asking::Scram] {
+        let me = (&*role, &mock());
+        let (mut reception, challenge) = Reception::begin(asking, b"me", me, CHANCE, None).unwrap();
+        all += &format!("{reception:?} ");
+        let mut client = ScramSha256::new(b"right", ChannelBinding::unsupported());
+        let mut answer = match asking {
+            Asking::Scram => initial(messages::SCRAM, client.message()),
+            Asking::Md5 => {
+                let salt = body(&challenge)[4..].try_into().unwrap();
+                let hash = postgres_protocol::authentication::md5_hash(b"me", b"right", salt);
+                [hash.as_bytes(), b"\0"].concat()
+            }
+            _ => b"right\0".to_vec(),
+        };
+        let evidence = loop {
+            let heard = reception.take(&answer).unwrap();
+            all += &format!("{reception:?} {heard:?} ");
+            match heard {
+                Heard::Say(more) => client.update(&body(&more)[4..]).unwrap(),
+                Heard::Proven(evidence) => break evidence,
+            }
+            answer = client.message().to_vec();
+        };
+        let Some(accepted) = evidence.check(&role, &mock()) else {
+            continue;
+        };
+        let mut login = ServerLogin::new(accepted.credential.clone(), [3; 18], None, true);
+        all += &format!("{accepted:?} {login:?} ");
+        for asked in [
+            &b"\0\0\0\x0aSCRAM-SHA-256\0\0"[..],
+            b"\0\0\0\x0br=AwMDAwMDAwMDAwMDAwMDAwMDx,s=c2FsdA==,i=4096",
+        ] {
+            all += &format!("{:?} {login:?} ", login.take(asked));
+        }
+        let mut login = ServerLogin::new(accepted.credential, [3; 18], None, true);
+        all += &format!("{:?} ", login.take(b"\0\0\0\x03"));
+    }
+    all + &format!("{role:?}")
+}
+
+#[test]
+fn nothing_that_takes_part_in_a_login_prints_a_secret() {
+    for secret in secrets() {
+        let all = printed(&secret);
+        let mut hidden: Vec<Vec<u8>> = vec![b"right".to_vec(), secret.as_bytes().to_vec()];
+        let md5 = postgres_protocol::password::md5(b"right", "me");
+        hidden.push(md5.as_bytes()[3..].to_vec());
+        if let Some(verifier) = keys::Verifier::read(secret.as_bytes()) {
+            let keys = verifier.keys_of(b"right").unwrap();
+            for key in [&keys.client, &verifier.stored, &verifier.server] {
+                hidden.push(STANDARD.decode(key.text().as_bytes()).unwrap());
+            }
+        }
+        for bytes in hidden {
+            let list = format!("{bytes:?}");
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            let texts = [
+                list.trim_matches(['[', ']']).to_owned(),
+                hex,
+                STANDARD.encode(&bytes),
+                bytes.escape_ascii().to_string(),
+            ];
+            for text in texts {
+                assert!(!all.contains(&text), "{text} in {all}");
+            }
+        }
     }
 }

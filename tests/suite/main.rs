@@ -128,7 +128,9 @@ mod doors_known;
 mod doors_lasting;
 mod doors_lines;
 mod doors_matrix;
+mod doors_rows;
 mod doors_rules;
+mod doors_secrets;
 mod doors_tls;
 // Logging in: encryption requests, versions, passwords, sockets of every kind.
 mod startup;
@@ -171,6 +173,7 @@ mod blamed;
 mod bulk;
 // Server connections that outlive their clients.
 mod parked;
+mod parting;
 mod pooled;
 mod waiting;
 mod warm;

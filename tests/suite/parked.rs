@@ -13,7 +13,7 @@ const SLOWLY: [(&str, &str); 1] = [("catalog_watch_ms", "60000")];
 
 /// A proxy that knows the database, and a client that has had its query executed on a connection
 /// that may be left to another.
-fn used() -> (Scene, Client, Peer, String) {
+pub(crate) fn used() -> (Scene, Client, Peer, String) {
     used_with(&SLOWLY)
 }
 
@@ -29,7 +29,7 @@ fn used_with(changes: &[(&str, &str)]) -> (Scene, Client, Peer, String) {
     (scene, client, peer, name)
 }
 
-fn leave(client: &mut Client) {
+pub(crate) fn leave(client: &mut Client) {
     client.send(&frame(b'X', b""));
     assert_eq!(client.rest(), []);
 }
@@ -43,7 +43,7 @@ fn parked() -> (Scene, Client, Peer, String) {
 }
 
 /// Waits until a connection is kept for another client.
-fn is_parked(scene: &Scene) {
+pub(crate) fn is_parked(scene: &Scene) {
     let started = Instant::now();
     while scene.stage.proxy.summary().count(Counter::Parked) == 0 {
         assert!(started.elapsed() < PATIENCE, "it is not kept");
@@ -52,7 +52,7 @@ fn is_parked(scene: &Scene) {
 }
 
 /// Connects and sends the startup packet.
-fn arrive(scene: &Scene) -> Client {
+pub(crate) fn arrive(scene: &Scene) -> Client {
     let mut client = Client::connect(scene.stage.proxy.address());
     client.send(&frames::startup(&[("user", "me"), ("database", "db")]));
     client
