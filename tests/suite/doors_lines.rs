@@ -7,6 +7,7 @@ use crate::harness::proxy::Proxy;
 use crate::harness::script::greeting;
 use crate::harness::tls::{self, Certificates, pairs, ssl_request};
 use crate::harness::upstream::Upstream;
+use crate::tls_hostile::rest;
 use pgautoprep::metrics::Counter;
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
@@ -25,13 +26,6 @@ const MOMENT: Duration = Duration::from_micros(500);
 
 fn gssenc_request() -> Vec<u8> {
     frames::untagged(&80_877_104_u32.to_be_bytes())
-}
-
-/// Everything up to the end of the connection, which comes early to who still talks.
-fn rest(client: &mut Client) -> Vec<u8> {
-    let mut said = Vec::new();
-    let _ = client.socket.read_to_end(&mut said);
-    said
 }
 
 /// Waits until as many clients were ended for what they have sent.

@@ -32,7 +32,7 @@ fn offering(changes: &[(&'static str, &str)]) -> (Certificates, Proxy) {
 }
 
 /// Everything up to the end of the connection.
-fn rest(client: &mut Client) -> Vec<u8> {
+pub(crate) fn rest(client: &mut Client) -> Vec<u8> {
     let mut answer = Vec::new();
     match client.socket.read_to_end(&mut answer) {
         Err(error) if error.kind() != std::io::ErrorKind::ConnectionReset => {
