@@ -1,5 +1,5 @@
-//! Rows that only their owners may see, on connections that are kept, lent and shared: whoever reads
-//! sees its own and no others.
+//! Rows that only their owners may see, on connections that are kept, lent and shared: whoever
+//! reads sees its own and no others.
 //!
 //! CVE-2024-45624: Pgpool's cache gave the rows of one user to another. CVE-2024-10978: behind a
 //! reset a session went on as another role.
@@ -146,8 +146,8 @@ fn who_is_another_role_for_a_transaction_sees_that_roles_rows_in_it_only() {
     }
 }
 
-/// Reads of several users at once, where those of one may run on the connections of another session:
-/// of the same user, if at all, and never for rows of which not everybody sees all.
+/// Reads of several users at once, where those of one may run on the connections of another
+/// session: of the same user, if at all, and never for rows of which not everybody sees all.
 #[test]
 fn reads_that_run_on_others_connections_see_the_rows_of_who_has_sent_them() {
     let board = "CREATE TABLE board (id int PRIMARY KEY, body text);\

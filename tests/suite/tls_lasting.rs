@@ -90,8 +90,8 @@ fn certificates_change_under_clients_that_connect_all_the_time() {
     assert_eq!(shown.len(), SWAPS + 1);
 }
 
-/// Who leaves is told inside TLS that nothing more comes, as by the server: whoever reads to the end
-/// would otherwise have to take it for cut off. So it is if the server's connection stays.
+/// Who leaves is told inside TLS that nothing more comes, as by the server: whoever reads to the
+/// end would otherwise have to take it for cut off. So it is if the server's connection stays.
 #[test]
 fn who_leaves_is_told_that_the_connection_ends() {
     let certificates = Certificates::new();
