@@ -378,7 +378,8 @@ impl Reason {
                 "Another session has locked what it names, and may be about to change it."
             }
             Self::PlannerRuns => {
-                "Planning it may run a function that writes, draws a number, or says something."
+                "Planning it, or showing its plan, may run a function that writes, draws a number, \
+                 says something, or is not known."
             }
             Self::ForeignTable => "It reads or writes a foreign table.",
             Self::RoleRights => "What it may see depends on which roles its user is a member of.",

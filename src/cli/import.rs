@@ -68,6 +68,13 @@ const HAS_PASSWORD: &str = "has a password, which is not shown: write it in the 
 const HAS_LOST_PASSWORD: &str = "has a password and no user: write it in auth_file, in a line for \
     each user";
 
+const fn password_note(has_user: bool) -> &'static str {
+    match has_user {
+        true => HAS_PASSWORD,
+        false => HAS_LOST_PASSWORD,
+    }
+}
+
 /// Where the server listens if nothing else is said.
 const SERVER_PORT: &str = "5432";
 
@@ -258,11 +265,7 @@ impl Translation {
         self.databases.retain(|known| known.name != name);
         self.databases.push(database.0);
         if value("password").is_some() {
-            let why = match value("user") {
-                Some(_) => HAS_PASSWORD,
-                None => HAS_LOST_PASSWORD,
-            };
-            self.note(entry, why);
+            self.note(entry, password_note(value("user").is_some()));
         }
         let known = ["host", "port", "dbname", "user", "password", "pool_mode"];
         for (key, why) in OF_DATABASES {

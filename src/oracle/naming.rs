@@ -3,6 +3,8 @@
 //! It is written like all questions: see `catalog`. Its rows are read by
 //! [`Row`](crate::statement::names::Row).
 
+mod types;
+
 use super::catalog::{FIRST_NORMAL, qualified};
 use crate::sql::hazard;
 
@@ -17,8 +19,9 @@ const EXTENSIONS: &str = "{amcheck,autoinc,bloom,btree_gin,btree_gist,citext,cub
     tsm_system_time,unaccent,uuid-ossp,vector}";
 
 /// Functions of theirs that change what the session keeps nevertheless: a setting of `pg_trgm`, and
-/// a variable of the library of `isn`, although it is declared immutable.
-const SETTERS: &str = "{set_limit,isn_weak}";
+/// variables of the libraries of `isn`, `hll` and `orafce`, although they are declared immutable.
+const SETTERS: &str = "{set_limit,isn_weak,hll_set_defaults,hll_set_max_sparse,\
+    hll_set_output_version,seed,set_nls_sort}";
 
 /// Asks which names have hazards, in rows of five columns that
 /// [`Row`](crate::statement::names::Row) reads. `major` is the version of the server.
@@ -35,7 +38,7 @@ pub(super) fn names(major: u16) -> String {
         behind(&builtins),
         events(major),
         RELATIONS.to_owned(),
-        built_over_checks(major),
+        types::built_over(major),
         DRAWN.to_owned(),
         USED.to_owned(),
     ];
@@ -418,51 +421,6 @@ const RELATIONS: &str = "SELECT 'r', 'r' {||} c.oid::pg_catalog.text, c.relname:
     SELECT 'r', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_catalog.text, 's', '' \
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_policy y ON y.polrelid {=} c.oid \
     WHERE c.relrowsecurity AND NOT 0::pg_catalog.oid {=} ANY (y.polroles)";
-
-/// The names that lead to types built over a domain whose checks are users' functions: literals of
-/// such types are read when their text is parsed, and the checks are run for that. An array is
-/// called after its elements.
-fn built_over_checks(major: u16) -> String {
-    let mut parts = vec![
-        "SELECT t.typbasetype, t.oid, false FROM pg_catalog.pg_type t \
-         WHERE t.typtype {=} 'd'::pg_catalog.\"char\"",
-        "SELECT t.typelem, t.oid, true FROM pg_catalog.pg_type t \
-         WHERE t.typcategory {=} 'A'::pg_catalog.\"char\"",
-        "SELECT a.atttypid, c.reltype, true FROM pg_catalog.pg_attribute a \
-         JOIN pg_catalog.pg_class c ON c.oid {=} a.attrelid \
-         WHERE a.atttypid {>=} {user} AND a.attnum {>} 0::pg_catalog.int2",
-        "SELECT r.rngsubtype, r.rngtypid, true FROM pg_catalog.pg_range r",
-    ];
-    if major >= 14 {
-        parts.push("SELECT r.rngtypid, r.rngmultitypid, true FROM pg_catalog.pg_range r");
-    }
-    let edges = parts.join(" UNION ALL ");
-    let checked = "SELECT k.contypid, false FROM pg_catalog.pg_constraint k \
-         JOIN pg_catalog.pg_depend d ON d.classid {=} 2606::pg_catalog.oid \
-         AND d.objid {=} k.oid AND d.refclassid {=} 1255::pg_catalog.oid \
-         WHERE k.contypid {<>} 0::pg_catalog.oid AND d.refobjid {>=} {user}";
-    // Without any, the columns are not even read.
-    let built = "EXISTS (SELECT FROM over o WHERE o.built) \
-         AND t.oid {=} ANY (ARRAY(SELECT o.type FROM over o WHERE o.built))";
-    format!(
-        "WITH RECURSIVE edges (of, type, builds) AS ({edges}), over (type, built) AS ({checked} \
-         UNION SELECT e.type, o.built OR e.builds FROM over o JOIN edges e ON e.of {{=}} o.type) \
-         SELECT 'r', 't' {{||}} t.oid::pg_catalog.text, COALESCE(s.typname, t.typname)\
-         ::pg_catalog.text, 'b', '' FROM pg_catalog.pg_type t \
-         LEFT JOIN pg_catalog.pg_type s ON s.oid {{=}} t.typelem \
-         AND t.typcategory {{=}} 'A'::pg_catalog.\"char\" \
-         LEFT JOIN pg_catalog.pg_class c ON c.oid {{=}} COALESCE(s.typrelid, t.typrelid) \
-         WHERE {built} AND COALESCE(c.relkind {{=}} 'c'::pg_catalog.\"char\", true) \
-         UNION ALL SELECT 'r', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
-         'b', '' FROM pg_catalog.pg_attribute t JOIN pg_catalog.pg_class c \
-         ON c.oid {{=}} t.attrelid WHERE {} \
-         UNION ALL SELECT 'r', 'f' {{||}} p.oid::pg_catalog.text, p.proname::pg_catalog.text, \
-         'b', '' FROM pg_catalog.pg_proc p CROSS JOIN LATERAL \
-         pg_catalog.unnest(p.proargtypes::pg_catalog.oid[]) t WHERE p.oid {{>=}} {{user}} AND {}",
-        built.replace("t.oid", "t.atttypid"),
-        built.replace("t.oid", "t"),
-    )
-}
 
 /// What draws from a sequence when it is written, though no function says so: tables with columns
 /// that are made so (their sequences belong to the column of the parent, since 17 those of its

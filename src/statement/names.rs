@@ -214,9 +214,10 @@ pub enum Row<'a> {
         name: &'a str,
         /// The kind of a relation: `f` is foreign, `p` is partitioned or a parent, `s` is secured
         /// for single roles, `u` is named only because something may use it, `b` has to do with
-        /// types built over a domain with checks, `c` may write out what settings decide how to,
-        /// `q` may draw from a sequence when it is written. A function that was parsed when it was
-        /// made has the kind `n` if it calls a volatile one of `pg_catalog`.
+        /// types built over a domain with checks or shown by who knows what, `c` may write out what
+        /// settings decide how to, `q` may draw from a sequence when it is written. A function that
+        /// was parsed when it was made has the kind `n` if it calls a volatile one of
+        /// `pg_catalog`.
         kind: &'a str,
     },
 }
