@@ -104,14 +104,20 @@ fn who_logs_in_for_others_without_a_secret_is_told_of() {
     let write = |name: &str, text: &str| std::fs::write(path(name), text).unwrap();
     let (users, config) = (path("users"), path("config"));
     let tables = "[databases.a]\nupstream = 'h:1'\nuser = 'shared'\n";
-    let settings = format!("auth_type = 'md5'\nauth_file = '{users}'\n");
-    write("config", &(settings + tables));
-    for (text, is_told) in [("\"ann\" \"x\"\n", true), ("\"shared\" \"x\"\n", false)] {
+    let settings = format!("auth_type = 'md5'\nauth_file = '{users}'\n{tables}");
+    let (ann, shared) = ("\"ann\" \"x\"\n", "\"shared\" \"x\"\n");
+    for (text, table, is_told) in [
+        (ann, "", true),
+        (shared, "", false),
+        (ann, "password = 'hunter2'\n", false),
+    ] {
         write("users", text);
-        let (code, _, err) = answer(&run(&["check", "--config", &config], &[]));
+        write("config", &(settings.clone() + table));
+        let (code, out, err) = answer(&run(&["check", "--config", &config], &[]));
         assert_eq!(code, Some(0), "{err}");
-        let told = "a database's user has no line in auth_file: ";
+        let told = "a database's user has no password in its table and no line in auth_file: ";
         assert_eq!(err.contains(told), is_told, "{err}");
+        assert!(!format!("{out}{err}").contains("hunter2"), "{out}{err}");
     }
 }
 
