@@ -203,6 +203,8 @@ impl House {
             .env("PGUSER", "postgres")
             .env("PGTZ", "UTC")
             .env("NODE_PATH", node_path())
+            // Newer modules warn, by the number of their process.
+            .env("NODE_NO_WARNINGS", "1")
             .env("LC_ALL", "C.UTF-8")
             .stdin(Stdio::null())
             .stderr(output.try_clone().unwrap())
