@@ -305,7 +305,12 @@ fn a_table_says_as_whom_its_clients_log_in() {
 /// One user has another password on each server, and none of them is in the file.
 #[test]
 fn a_table_says_by_what_its_clients_log_in() {
-    let role = |password| format!("CREATE ROLE shared LOGIN PASSWORD '{password}'");
+    let role = |password| {
+        format!(
+            "SET password_encryption = 'scram-sha-256';\
+             CREATE ROLE shared LOGIN PASSWORD '{password}'"
+        )
+    };
     let servers = ["one", "two"].map(|password| asking("scram-sha-256", &role(password)));
     let table = |server: usize, password: &str| {
         let upstream = servers[server].host_port();
