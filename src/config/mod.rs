@@ -19,6 +19,7 @@ mod pools;
 mod raw;
 pub mod settings;
 mod sizes;
+mod sources;
 mod time_limits;
 mod tls;
 pub mod usage;
@@ -42,6 +43,7 @@ pub use password::Password;
 pub use raw::{Source, Written};
 pub use settings::{SETTINGS, Setting, ValueForm};
 pub use sizes::{Bounds, Sizes};
+pub use sources::Sources;
 pub use time_limits::TimeLimits;
 pub use tls::{ClientTls, ClientTlsMode, ServerTls, ServerTlsMode, TlsVersions};
 
@@ -194,40 +196,6 @@ impl Config {
             sources.flags.push((*setting, vec![text.to_owned()]));
         }
         Self::load(&sources)
-    }
-}
-
-/// Where settings may have been written.
-#[derive(Debug, Clone, Default)]
-pub struct Sources {
-    /// The settings that were given as flags, each with all its texts.
-    pub flags: Vec<(Setting, Vec<String>)>,
-    /// The environment variables whose names begin with [`settings::VARIABLE_PREFIX`].
-    pub variables: Vec<(String, OsString)>,
-    /// The configuration file.
-    pub file: Option<PathBuf>,
-}
-
-impl Sources {
-    /// Takes the flags and the file of the command line, together with the process's environment.
-    #[must_use]
-    pub fn from_process(flags: Vec<(Setting, Vec<String>)>, file: Option<PathBuf>) -> Self {
-        // An empty variable counts as not set: it is how compose files spell "not set".
-        let variables: Vec<_> = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
-            .filter(|(name, value)| {
-                name.starts_with(settings::VARIABLE_PREFIX) && !value.is_empty()
-            })
-            .collect();
-        let named = variables
-            .iter()
-            .find(|(name, _)| name == settings::CONFIG_VARIABLE);
-        let file = file.or_else(|| named.map(|(_, path)| PathBuf::from(path)));
-        Self {
-            flags,
-            variables,
-            file,
-        }
     }
 }
 

@@ -35,7 +35,8 @@ impl Reason {
             }
             Self::Held => "Keep transactions short that lock what they alter.",
             Self::PlannerRuns => {
-                "Declare functions VOLATILE that write, draw a number or say something."
+                "Declare functions VOLATILE that write, draw a number or say something. For types \
+                 of extensions that are not known there is nothing to be done."
             }
             Self::DifferentResult => {
                 "Cast the literal that SHOW SHAPE names to the type that is meant."

@@ -2,7 +2,6 @@
 
 use super::Standing;
 use crate::reason::Reason;
-
 use crate::sql::rewrite::{Unit, token};
 use crate::sql::{Form, Literal, Scan};
 

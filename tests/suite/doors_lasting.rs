@@ -4,7 +4,7 @@
 use crate::harness::client::Client;
 use crate::harness::cluster::Server;
 use crate::harness::frames::{self, frame, startup};
-use crate::harness::login::{Attempt, DATABASE, Users, asking, login, login_as, rules};
+use crate::harness::login::{Attempt, DATABASE, Users, asking, login, login_as, rules, talkative};
 use crate::harness::proxy::{Process, Proxy};
 use crate::harness::tls::{Certificates, pairs};
 use pgautoprep::metrics::Counter;
@@ -218,13 +218,12 @@ fn neither_the_log_nor_the_console_tells_keys_or_secrets() {
             ("auth_file", users.path()),
             ("auth_user", "keeper"),
             ("admin_users", "keeper"),
-            ("log_level", "trace"),
-            ("log_format", format),
-            ("log_connections", "on"),
-            ("log_disconnections", "on"),
             ("catalog_watch_ms", "200"),
         ];
-        let mut proxy = Process::start(&server.host_port(), &settings);
+        let mut proxy = Process::start(
+            &server.host_port(),
+            &[&settings[..], &talkative(format)].concat(),
+        );
         let mut keys = Vec::new();
         for _ in 0..6 {
             let mut client = login(&proxy.address, "visitor", "right").entered();

@@ -3,7 +3,7 @@
 
 use crate::harness::client::{Client, Event};
 use crate::harness::frames::{self, Frame, frame, startup};
-use crate::harness::login::{DATABASE, Users, asking, login_as, quick_verifier};
+use crate::harness::login::{DATABASE, Users, asking, login_as, quick_verifier, talkative};
 use crate::harness::proxy::Process;
 use crate::harness::script::greeting;
 use crate::harness::upstream::Upstream;
@@ -189,13 +189,12 @@ fn no_login_leaves_a_secret_in_the_log_or_at_the_console() {
             ("auth_type", kind),
             ("auth_file", users.path()),
             ("admin_users", "boss"),
-            ("log_level", "trace"),
-            ("log_format", format),
-            ("log_connections", "on"),
-            ("log_disconnections", "on"),
             ("catalog_watch_ms", "200"),
         ];
-        let mut proxy = Process::start(&server.host_port(), &settings);
+        let mut proxy = Process::start(
+            &server.host_port(),
+            &[&settings[..], &talkative(format)].concat(),
+        );
         let mut secrets = Secrets::default();
         secrets.text("parole-of-boss");
         for ((user, _), verifier) in ASKED.into_iter().zip(&verifiers) {

@@ -29,7 +29,7 @@ fn recipe(heading: &str) -> &'static str {
     rest.split("\n##").next().expect("a part")
 }
 
-/// What is to be typed in this language there, which is so much at most.
+/// What is to be typed in this language there: at most [`LINES`].
 fn typed(part: &'static str, language: &str) -> &'static str {
     let (_, rest) = part
         .split_once(&format!("\n```{language}\n"))
@@ -77,8 +77,8 @@ fn run(words: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// Asserts that the application's user comes in by its password alone, also by connections that
-/// are warm if there should be any, and that its statements are converted.
+/// Asserts that the application's user comes in by its password alone, several times in a row, is
+/// answered right, and is refused as by the server.
 fn works(server: &Scratch, proxy: &Process) {
     for address in [&server.host_port(), &proxy.address] {
         let refused = login(address, "app", "wrong").refusal();

@@ -15,6 +15,16 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
+/// The most that a proxy can be had to log, in this format.
+pub(crate) const fn talkative(format: &str) -> [(&str, &str); 4] {
+    [
+        ("log_level", "trace"),
+        ("log_format", format),
+        ("log_connections", "on"),
+        ("log_disconnections", "on"),
+    ]
+}
+
 /// The database of all tests with passwords.
 pub(crate) const DATABASE: &str = "postgres";
 
