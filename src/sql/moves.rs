@@ -46,6 +46,8 @@ pub enum Part {
     Settings(Vec<Assignment>),
     /// RESET ALL.
     ResetAll,
+    /// DISCARD TEMP, which drops what is temporary, if there is any.
+    DiscardTemp,
     /// It leaves the settings as they are, and completes with this tag.
     Quiet(&'static str),
 }
@@ -59,6 +61,12 @@ impl Move {
             Self::Several(parts) => parts.contains(&Part::Quiet(UNLISTEN)),
             _ => false,
         }
+    }
+
+    /// Whether it drops what is temporary, and leaves the session to go on.
+    #[must_use]
+    pub fn discards_temp(&self) -> bool {
+        matches!(self, Self::Several(parts) if parts.contains(&Part::DiscardTemp))
     }
 
     /// Whether it begins a transaction, so that all it does is done inside.
@@ -76,6 +84,7 @@ impl Part {
             Self::Begin => matches!(tag, b"BEGIN" | b"START TRANSACTION"),
             Self::Settings(_) => matches!(tag, b"SET" | b"RESET"),
             Self::ResetAll => tag == b"RESET",
+            Self::DiscardTemp => tag == b"DISCARD TEMP",
             Self::Quiet(quiet) => tag == quiet.as_bytes(),
         }
     }

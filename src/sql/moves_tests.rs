@@ -192,7 +192,6 @@ fn what_is_not_understood_is_no_move() {
         "RESET",
         "RESET TRANSACTION ISOLATION LEVEL",
         "RESET a, b",
-        "DISCARD TEMP",
         "CLOSE a",
         "UNLISTEN a",
         "SELECT pg_advisory_unlock_all() FROM t",
@@ -262,6 +261,11 @@ fn several_statements_are_read_that_clean_a_session_up() {
             vec![settings("role", "r"), settings("search_path", "r")],
         ),
         ("UNLISTEN *", vec![quiet("UNLISTEN")]),
+        (
+            "CLOSE ALL; discard temporary",
+            vec![quiet("CLOSE CURSOR ALL"), Part::DiscardTemp],
+        ),
+        ("DISCARD TEMP", vec![Part::DiscardTemp]),
         ("DISCARD PLANS;", vec![quiet("DISCARD PLANS")]),
     ] {
         let read = read(text.as_bytes());
@@ -271,6 +275,9 @@ fn several_statements_are_read_that_clean_a_session_up() {
             Some(stops),
             "{text}"
         );
+        let discards = text.to_ascii_lowercase().contains("temp");
+        let found = read.as_ref().map(Move::discards_temp);
+        assert_eq!(found, Some(discards), "{text}");
         assert_eq!(read, Some(Move::Several(wanted)), "{text}");
     }
     let most = "CLOSE ALL;".repeat(MAX_PARTS);

@@ -337,7 +337,8 @@ fn of_move(does: &Move, text: &[u8], known: &impl Remains) -> Option<Residue> {
             all | match one {
                 Part::Settings(changes) => set(changes),
                 Part::ResetAll => Residue::SETTINGS,
-                Part::Begin => Residue::NOTHING,
+                // What is temporary has left anything, and keeps doing so.
+                Part::Begin | Part::DiscardTemp => Residue::NOTHING,
                 Part::Quiet(_) => Residue::UNDOES,
             }
         })),

@@ -204,6 +204,7 @@ fn settings_are_reset() {
         assert_eq!(of(text), Residue::SETTINGS | Residue::NAMES, "{text}");
     }
     assert_eq!(of("discard all"), Residue::UNDOES);
+    assert_eq!(of("discard temp"), Residue::NOTHING);
     let quiet = "CLOSE ALL; SELECT pg_advisory_unlock_all(); UNLISTEN *";
     assert_eq!(of(quiet), Residue::UNDOES);
 }
@@ -296,7 +297,6 @@ fn all_else_may_leave_anything() {
         "select 1 into t",
         "do 'begin end'",
         "load 'x'",
-        "discard temp",
         "deallocate a",
         "call p()",
         "copy triggered from stdin",

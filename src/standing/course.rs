@@ -240,6 +240,8 @@ impl Standing {
             _ => Some(Place::at(Arc::clone(&known))),
         };
         self.enter(&known);
+        // Who has a temporary schema shares nothing. Where nobody does, it is not asked for.
+        self.may_have_temporary = self.settings.server.is_none();
         self.knows_limits();
     }
 
@@ -347,6 +349,10 @@ impl Standing {
             // It listens no more, and does so again when it is asked.
             return None;
         }
+        // Else it drops what is there.
+        if does.discards_temp() && self.may_have_temporary {
+            return None;
+        }
         if effect != Effect::None && !(begins && effect == Effect::Transaction) {
             self.context = None;
             self.course.pending = Some(Box::new(Pending::new(does, is_inside, is_unseen)));
@@ -391,7 +397,7 @@ impl Standing {
     fn reduce_all(&mut self, parts: &mut [Part], is_inside: bool) -> bool {
         let matters = parts.iter_mut().map(|part| match part {
             Part::Settings(changes) => self.reduce(changes, is_inside),
-            Part::ResetAll => true,
+            Part::ResetAll | Part::DiscardTemp => true,
             Part::Begin | Part::Quiet(_) => false,
         });
         // Each is to be reduced, whatever the others are.
@@ -449,7 +455,7 @@ impl Standing {
                 Move::Several(parts) => parts.iter().for_each(|part| match part {
                     Part::Settings(changes) => course.changed(changes, is_inside),
                     Part::ResetAll => course.changed_all(is_inside, Place::reset_all),
-                    Part::Begin | Part::Quiet(_) => {}
+                    Part::Begin | Part::DiscardTemp | Part::Quiet(_) => {}
                 }),
                 Move::Commit => course.committed(),
                 Move::Rollback => course.rolled_back(),

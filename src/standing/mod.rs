@@ -217,6 +217,8 @@ pub struct Standing {
     /// Something has run before anybody could tell what it was to leave, and that is all that is
     /// known of it.
     is_unwatched: bool,
+    /// Something may have made the session a temporary schema since the server was asked.
+    may_have_temporary: bool,
     /// Something may have made the session listen to a channel since the server was asked.
     may_listen: bool,
     /// The same in the current transaction.
@@ -295,6 +297,7 @@ impl Standing {
             is_taint_told: false,
             is_unwatched: false,
             undone: undone::Undone::default(),
+            may_have_temporary: true,
             may_listen: false,
             may_listen_soon: false,
             hold: None,

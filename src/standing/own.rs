@@ -36,7 +36,7 @@ impl Own {
                     match part {
                         Part::Settings(changes) => self.changes(changes, lasts),
                         Part::ResetAll => self.resets(lasts),
-                        Part::Begin | Part::Quiet(_) => {}
+                        Part::Begin | Part::DiscardTemp | Part::Quiet(_) => {}
                     }
                 }
             }

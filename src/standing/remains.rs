@@ -123,6 +123,7 @@ impl Standing {
         self.sets_soon |= residue.has(Residue::SETTINGS);
         if residue.is_anything() {
             self.late = None;
+            self.may_have_temporary = true;
             self.may_begin_to_listen();
         } else {
             if residue.has(Residue::CHANNELS) {
@@ -250,6 +251,7 @@ impl Standing {
         let left = self.late.as_ref().map_or(self.residue, |late| late.residue);
         let is_told = self.undone.again == Again::Never || self.may_listen_soon;
         if left.is_anything() && self.discard.is_anything() && is_told {
+            self.may_have_temporary = true;
             return;
         }
         // How it is read depends on what a text before it sets.
@@ -290,6 +292,7 @@ impl Standing {
         let residue = late.read(text, survey);
         self.residue = Residue::ANYTHING;
         self.discard.is_unknown();
+        self.may_have_temporary = true;
         self.may_begin_to_listen();
         self.late = Some(late);
         residue

@@ -292,3 +292,35 @@ fn nobody_knows_that_a_session_may_be_idle_before_the_server_has_said_so() {
     assert!(!standing.may_end_idle());
     assert_eq!(standing.residue, Residue::NOTHING);
 }
+
+#[test]
+fn discard_temp_is_followed_only_where_nothing_can_be_temporary() {
+    let goes_on = |server: Option<u64>, between: &dyn Fn(&mut Standing)| {
+        let shapes = Shapes::new(100, 100, 1);
+        let mut standing = session(&Arc::default());
+        let context = shapes.contexts().intern(&standing.origin, "settings");
+        let settings = ServerSettings {
+            server,
+            ..ServerSettings::default()
+        };
+        standing.learned(context.context(), settings, "", false);
+        between(&mut standing);
+        assert!(standing.context.is_some());
+        standing.relays_query(b"DISCARD TEMP", None, (Reason::SessionEffect, true));
+        standing.completed(b"DISCARD TEMP", Some(Effect::Session));
+        standing.ready(Status::Idle, true);
+        standing.context.is_some()
+    };
+    assert!(goes_on(Some(7), &|_| {}));
+    assert!(goes_on(Some(7), &|it| it.leaves(Residue::SEQUENCES)));
+    assert!(!goes_on(None, &|_| {}), "the server was not asked");
+    assert!(!goes_on(Some(7), &|it| it.leaves(Residue::ANYTHING)));
+    // It may be a function that makes a table.
+    assert!(!goes_on(Some(7), &|it| runs(it, "SELECT makes(1)")));
+    let spoilt = |it: &mut Standing| {
+        it.is_left_alone();
+        it.may_have_temporary = false;
+        runs(it, "SELECT makes(1)");
+    };
+    assert!(!goes_on(Some(7), &spoilt));
+}

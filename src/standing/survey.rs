@@ -338,6 +338,8 @@ impl Standing {
                     self.affected(Effect::Session);
                 }
             }
+            // Nothing was temporary.
+            b"DISCARD TEMP" if self.course.is_followed() => {}
             // What is usual need not be looked up in the table of tags.
             [b'S', b'E', b'L', ..] | [b'I', b'N', b'S', ..] | [b'U', b'P', b'D', ..] => {}
             // AND CHAIN: another transaction is open, and the connection is not idle.

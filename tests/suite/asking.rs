@@ -1,10 +1,11 @@
 //! What the server is asked where applications connect for a moment, or keep changing the catalog.
 
-use crate::harness::client::Client;
+use crate::harness::client::{Client, PATIENCE};
 use crate::harness::proxy::Proxy;
 use crate::harness::server;
 use pgautoprep::metrics::Counter;
 use pgautoprep::reason::Reason;
+use std::time::Instant;
 
 const SETUP: &str = "\
     CREATE TABLE people (id int PRIMARY KEY, name text, town int); \
@@ -40,19 +41,33 @@ fn visit(address: &str, database: &str, number: usize, often: usize) {
 fn short_connections_prepare_what_they_use_often_and_nothing_else() {
     let database = server::database(SETUP);
     let proxy = Proxy::with(&server::address(), &DEFAULT);
-    for number in 0..50 {
-        visit(proxy.address(), &database, number, 80);
-        proxy.await_connections(0);
-    }
-    let summary = proxy.summary();
-    let converted = summary.count(Counter::Converted);
-    // Three statements of eighty executions each, all but a few of the first connections.
-    assert!(converted > 50 * 240 - 300, "{summary}");
+    let mut visits = 0;
+    let mut five_visits = || {
+        let before = proxy.summary();
+        for _ in 0..5 {
+            visit(proxy.address(), &database, visits, 400);
+            proxy.await_connections(0);
+            visits += 1;
+        }
+        proxy.summary().since(&before)
+    };
+    let first = five_visits();
+    // On a busy machine a question costs more than may be spent at once.
+    let started = Instant::now();
+    let settled = loop {
+        let done = five_visits();
+        // Three statements of 400 executions each, all but those that found out about the session.
+        if done.count(Counter::Converted) > 5 * 1_200 - 100 {
+            break done;
+        }
+        assert!(started.elapsed() < PATIENCE, "{first}{done}");
+    };
     // One of the three may have needed a second try.
-    let prepared = summary.count(Counter::StatementsPrepared);
-    assert!((150..160).contains(&prepared), "{summary}");
+    let prepared = settled.count(Counter::StatementsPrepared);
+    assert!((15..20).contains(&prepared), "{settled}");
+    assert_eq!(settled.passed(Reason::Trivial), 5, "{settled}");
+    let summary = proxy.summary();
     assert_eq!(summary.count(Counter::OracleQuestions), 3, "{summary}");
-    assert_eq!(summary.passed(Reason::Trivial), 49, "{summary}");
 }
 
 #[test]
@@ -66,13 +81,15 @@ fn connections_that_send_each_statement_a_few_times_are_asked_nothing_in_the_end
         }
         proxy.summary()
     };
-    let first = visits(0, 10);
-    let last = visits(10, 40);
-    assert_eq!(
-        last.count(Counter::Questions),
-        first.count(Counter::Questions),
-        "{last}"
-    );
+    let started = Instant::now();
+    let mut last = visits(0, 10);
+    for from in (10..).step_by(40) {
+        let before = std::mem::replace(&mut last, visits(from, 40));
+        if last.count(Counter::Questions) == before.count(Counter::Questions) {
+            break;
+        }
+        assert!(started.elapsed() < PATIENCE, "{before}{last}");
+    }
     assert_eq!(last.count(Counter::OracleQuestions), 3, "{last}");
 }
 

@@ -2,7 +2,7 @@
 //! they see, and that they gain.
 
 use crate::harness::client::Client;
-use crate::harness::matrix::{converts, same_with_two};
+use crate::harness::matrix::{converts, same_under, same_with_two};
 use crate::harness::proxy::Proxy;
 use crate::harness::server;
 use pgautoprep::metrics::Counter;
@@ -107,6 +107,66 @@ fn a_session_that_is_cleaned_up_by_several_statements_is_followed() {
         asked < 60,
         "it is asked once what RESET ALL leads to: {summary}"
     );
+}
+
+/// What Npgsql sends before a session of its pool is used again.
+#[test]
+fn discard_temp_is_followed_where_nothing_is_temporary() {
+    // Else nobody asks for what is temporary.
+    let shares = [("shared_reads", "on"), ("catalog_watch_ms", "3600000")];
+    let clean = "RESET SESSION AUTHORIZATION;RESET ALL;CLOSE ALL;UNLISTEN *;\
+        SELECT pg_advisory_unlock_all();DISCARD SEQUENCES;DISCARD TEMP";
+    let summary = same_under(&shares, TENANTS, |client, _, round| {
+        for way in ["SET search_path = a, public", "SET timezone = 'UTC'"] {
+            client.query(way);
+            store(client, round);
+            for text in [clean, "DISCARD TEMPORARY", "DISCARD TEMP; SELECT 1 / 0"] {
+                client.query(text);
+                store(client, round);
+            }
+        }
+        client.query("BEGIN");
+        client.query(clean);
+        store(client, round);
+        client.query("ROLLBACK");
+        store(client, round);
+    });
+    assert!(summary.count(Counter::Converted) > 200, "{summary}");
+
+    // What is temporary hides what has its name until it is dropped.
+    let summary = same_under(&shares, TENANTS, |client, _, round| {
+        client.query("SET search_path = a, public");
+        store(client, round);
+        for make in [
+            "CREATE TEMP TABLE t (id int PRIMARY KEY, d date, who text)",
+            "CREATE TEMP TABLE t AS SELECT 7 AS id, 'text' AS d, 9 AS who",
+            "SELECT 7 AS id, now()::date - now()::date AS d INTO TEMP t",
+            "SET search_path = pg_temp, a; CREATE TABLE t (d text, who text, id int)",
+        ] {
+            for end in ["DISCARD TEMP", clean] {
+                for change in [make, end] {
+                    client.query(change);
+                    // As often as makes a session ask what it is in by now.
+                    for _ in 0..20 {
+                        client.query("SELECT d, who FROM t WHERE id = 7");
+                    }
+                    store(client, 6);
+                }
+            }
+        }
+    });
+    assert!(summary.count(Counter::Converted) > 50, "{summary}");
+
+    let proxy = Proxy::with(&server::address(), &shares);
+    let mut client = Client::login(proxy.address(), &server::database(TENANTS));
+    for round in 0..40 {
+        store(&mut client, round);
+        client.run(clean);
+    }
+    let summary = proxy.summary();
+    assert!(summary.count(Counter::Converted) >= 110, "{summary}");
+    let asked = summary.count(Counter::Questions);
+    assert!(asked < 60, "it is asked once what it leads to: {summary}");
 }
 
 #[test]

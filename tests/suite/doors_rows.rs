@@ -12,7 +12,7 @@ use pgautoprep::metrics::Counter;
 use std::time::{Duration, Instant};
 
 /// How long anything may take.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 
 /// Of three users each has every third row. One more is one of them whenever it comes.
 const SETUP: &str = "CREATE ROLE ann LOGIN;CREATE ROLE bob LOGIN;CREATE ROLE app LOGIN;\

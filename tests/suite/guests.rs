@@ -1,7 +1,7 @@
 //! Reads of many clients on few connections of a real server: whatever happens there, each client
 //! is answered as it would be alone.
 
-use crate::harness::client::Client;
+use crate::harness::client::{Client, PATIENCE};
 use crate::harness::cluster::Server;
 use crate::harness::frames::{self, Frame, tags};
 use crate::harness::matrix::same_under;
@@ -70,6 +70,20 @@ impl Scene {
                 let expected = format!("v{}", id(number));
                 assert_eq!(answer[1].columns(), [Some(expected)], "client {number}");
             }
+        }
+    }
+
+    /// All read until more than so many reads have run elsewhere since then. Whether one does is
+    /// also a question of how busy the machine is, so some may have stayed at home.
+    pub(crate) fn all_read_elsewhere(&mut self, since: &Summary, more_than: u64) {
+        let started = Instant::now();
+        loop {
+            let done = self.summary().since(since);
+            if done.count(Counter::ReadsShared) > more_than {
+                return;
+            }
+            assert!(started.elapsed() < PATIENCE, "they stay at home: {done}");
+            self.all_read("t", 10);
         }
     }
 

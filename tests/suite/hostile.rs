@@ -22,7 +22,7 @@ const MEMORY_KIB: u64 = 8 * 1024;
 fn send_and_listen(address: &str, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).unwrap();
     stream
-        .set_read_timeout(Some(Duration::from_secs(10)))
+        .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
     // Some are refused while they still talk.
     let _ = stream.write_all(bytes);
@@ -222,7 +222,7 @@ fn a_server_may_die_after_any_byte() {
             let packet = startup(&[("user", "me"), ("database", "db")]);
             let mut stream = TcpStream::connect(address).unwrap();
             stream
-                .set_read_timeout(Some(Duration::from_secs(10)))
+                .set_read_timeout(Some(Duration::from_secs(60)))
                 .unwrap();
             stream
                 .write_all(&[packet, query(&sql), frame(b'X', b"")].concat())

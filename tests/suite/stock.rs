@@ -46,7 +46,7 @@ impl Scene {
             if found.len() == count {
                 return found;
             }
-            assert!(started.elapsed() < Duration::from_secs(10), "{found:?}");
+            assert!(started.elapsed() < Duration::from_secs(60), "{found:?}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -85,7 +85,7 @@ fn a_pool_has_its_minimum_also_when_nobody_is_there() {
         let started = Instant::now();
         while scene.processes() == kept || scene.processes().len() < 3 {
             let summary = scene.proxy.summary();
-            assert!(started.elapsed() < Duration::from_secs(10), "{summary}");
+            assert!(started.elapsed() < Duration::from_secs(60), "{summary}");
             std::thread::sleep(Duration::from_millis(20));
         }
         // Where everything takes long, another login is sooner done than it is asked about one.
@@ -184,7 +184,7 @@ fn a_minimum_that_others_leave_no_room_for_is_not_tried_for_ever() {
     let text = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{database}'");
     let started = Instant::now();
     while watcher.value(&text) != "2" {
-        assert!(started.elapsed() < Duration::from_secs(10));
+        assert!(started.elapsed() < Duration::from_secs(60));
         std::thread::sleep(Duration::from_millis(20));
     }
     let before = proxy.cpu_ticks();

@@ -137,6 +137,9 @@ impl<'a> Reader<'a> {
             match self.keyword()? {
                 word if is(word, "sequences") => "DISCARD SEQUENCES",
                 word if is(word, "plans") => "DISCARD PLANS",
+                word if is(word, "temp") || is(word, "temporary") => {
+                    return Some(Part::DiscardTemp);
+                }
                 _ => return None,
             }
         } else if is(verb, "select") {
