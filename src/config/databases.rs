@@ -64,6 +64,28 @@ pub struct Destination {
     pub sizes: Sizes,
 }
 
+impl Destination {
+    /// Whether a server connection to this is as good as one to the other, however many there may
+    /// be.
+    #[must_use]
+    pub fn leads_like(&self, other: &Self) -> bool {
+        let this = Self {
+            sizes: other.sizes,
+            ..self.clone()
+        };
+        this == *other
+    }
+
+    /// Whether its server connections belong to pools, as far as that is its own to say.
+    #[must_use]
+    pub const fn is_pooled(&self) -> bool {
+        let Sizes {
+            pool, least, most, ..
+        } = self.sizes;
+        pool.is_some() || least > 0 || most > 0
+    }
+}
+
 /// Where each database leads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DatabaseMap {

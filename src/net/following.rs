@@ -2,7 +2,7 @@
 
 use super::environment::Environment;
 use super::orders::Order;
-use crate::config::DatabaseMap;
+use crate::config::{DatabaseMap, Destination};
 use std::sync::Arc;
 
 /// Has everybody do what the configuration in force says, whenever it has changed.
@@ -17,9 +17,12 @@ pub(super) async fn follow(environment: Arc<Environment>) {
         environment.shapes.limit(config.max_shapes);
         environment.warm.follow(&config);
         environment.ways.follow(&config.databases);
+        environment.pools.follow(&environment.ways);
         environment.order_all(|| Order::Configure(Arc::clone(&config)));
         let all = vec![None];
-        let renewed = match before.server_tls == config.server_tls {
+        let is_same = before.server_tls == config.server_tls
+            && may_stay(before.bounds.of_user, config.bounds.of_user);
+        let renewed = match is_same {
             true => renewed(&before.databases, &config.databases),
             false => all,
         };
@@ -30,10 +33,29 @@ pub(super) async fn follow(environment: Arc<Environment>) {
     }
 }
 
+/// Whether all connections may stay that there may have been, by a bound; zero means any.
+const fn may_stay(before: usize, after: usize) -> bool {
+    (before == 0) == (after == 0) && before <= after
+}
+
 /// The databases whose server connections are to be closed as they become free, because new ones
 /// would be others: by their names, or all.
 fn renewed(before: &DatabaseMap, after: &DatabaseMap) -> Vec<Option<Arc<str>>> {
-    if before.fallback() != after.fallback() {
+    let is_like = |one: Option<&Arc<Destination>>, other: Option<&Arc<Destination>>| {
+        let both = one.zip(other);
+        // More of a pool may come while it has connections.
+        let is_like = both.is_some_and(|(one, other)| {
+            let (before, after) = (one.sizes, other.sizes);
+            one.leads_like(other)
+                && before.gives_back == after.gives_back
+                && one.is_pooled() == other.is_pooled()
+                && may_stay(before.most, after.most)
+                && before.pool <= after.pool
+                && before.reserve <= after.reserve
+        });
+        is_like || one.is_none() && other.is_none()
+    };
+    if !is_like(before.fallback(), after.fallback()) {
         return vec![None];
     }
     let found = |map: &DatabaseMap, name: &str| {
@@ -44,7 +66,10 @@ fn renewed(before: &DatabaseMap, after: &DatabaseMap) -> Vec<Option<Arc<str>>> {
     let mut names: Vec<&str> = names.collect();
     names.sort_unstable();
     names.dedup();
-    let changed = |name: &&str| found(before, name) != found(after, name);
+    let changed = |name: &&str| {
+        let [before, after] = [before, after].map(|map| found(map, name));
+        !is_like(before.as_ref(), after.as_ref())
+    };
     let names = names.into_iter().filter(changed);
     names.map(|name| Some(name.into())).collect()
 }
@@ -71,10 +96,16 @@ mod tests {
                 "[databases.a]\nupstream = 'h:1'\npool_size = 3\npool_mode = 'auto'\n",
                 "a",
             ),
+            ("[databases.a]\nupstream = 'h:1'\nmin_pool_size = 3\n", "a"),
             ("[databases.c]\nupstream = 'h:1'\n", "a c"),
             ("upstream = 'h:1'\n[databases.a]\n[databases.'*']\n", "*"),
         ] {
             assert_eq!(names(&format!("{after}{b}")), expected, "{after}");
         }
+        // There may be more at once. Of fewer nobody knows which are to stay.
+        let pooled = "[databases.a]\nupstream = 'h:1'\npool_mode = 'auto'\npool_size = 3\n";
+        let other = pooled.replace('3', "4\nmin_pool_size = 2");
+        assert!(renewed(&map(pooled), &map(&other)).is_empty());
+        assert_eq!(renewed(&map(&other), &map(pooled)).len(), 1);
     }
 }

@@ -87,9 +87,14 @@ impl Place {
         self.0.keeps()
     }
 
-    /// The number of the pool.
+    /// The number of the pool; zero if it is of none.
     pub(super) fn pool(&self) -> u64 {
         self.0.number()
+    }
+
+    /// Whether it is one of a pool.
+    pub(super) fn is_of_pool(&self) -> bool {
+        self.pool() != 0
     }
 }
 

@@ -11,20 +11,24 @@
 //! - nobody waits while there is a place, or an idle connection of the identity: whoever changes
 //!   one of these has the queue served (`serve`), under the pool's lock;
 //! - nobody waits while a client could leave its home: either it finds that somebody waits, or the
-//!   one who begins to wait finds that it is there (`has_idle`) and has it woken.
+//!   one who begins to wait finds that it is there (`has_idle`) and has it woken;
+//! - there is one pool of a name, whatever its numbers become.
 
 mod bounds;
 mod free;
+mod numbers;
+mod resize;
 mod stock;
+mod unpooled;
 
 use super::current::Current;
 use super::news::{Frees, Grant, News, Place, Tells};
 use super::session::Session;
 use super::warm::Warm;
 use super::ways::Way;
-use crate::config::Sizes;
 use crate::ids::ClientId;
-use bounds::{Group, Groups, Known};
+use bounds::Known;
+use numbers::{Figures, Numbers, groups};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -77,39 +81,14 @@ impl Pools {
     /// The pool of a user and a database, to which this is the way; `None` if there may be any
     /// number of server connections, and there need not be any.
     pub(super) fn find(&self, way: &Way, database: &[u8], user: &[u8]) -> Option<Arc<Pool>> {
-        let Sizes {
-            pool,
-            gives_back,
-            least,
-            reserve,
-            most,
-        } = way.destination.sizes;
-        let bounds = self.current.get().bounds;
-        // What nobody uses is among the warm ones.
-        let kept = if gives_back { pool } else { None }.unwrap_or_else(|| self.warm.most());
-        let least = least.min(kept).min(pool.unwrap_or(kept));
-        let groups = [
-            (Group::Database(database.into()), most),
-            (Group::User(user.into()), bounds.of_user),
-        ];
-        let groups = groups.into_iter().filter(|(_, most)| *most > 0);
-        let groups: Groups = groups.collect();
-        if pool.is_none() && groups.is_empty() && least == 0 {
+        let figures = self.figures(way);
+        if figures.are_any() {
             return None;
         }
         let name = (database.into(), user.into());
-        let most = pool.unwrap_or(usize::MAX);
-        let reserve = (reserve, bounds.reserve_after);
-        // Who has come before its sizes were changed has another, until it leaves.
-        let is_same = |old: &Pool| {
-            let is_same = old.most == most && old.reserve == reserve && old.groups == groups;
-            is_same && old.stock.least() == least
-        };
-        Some(self.known.find(name, is_same, || Pool {
+        let pool = self.known.find(name, || Pool {
             number: self.given.fetch_add(1, Ordering::Relaxed),
-            most,
-            reserve,
-            groups: groups.clone(),
+            numbers: Numbers::new(figures, groups(database, user)),
             known: Arc::clone(&self.known),
             warm: Arc::clone(&self.warm),
             runtime: self.runtime.clone(),
@@ -118,10 +97,21 @@ impl Pools {
             debt: Mutex::default(),
             has_debt: AtomicBool::new(false),
             has_idle: AtomicBool::new(false),
-            stock: Stock::new(least, self.current.clone(), self.short.clone()),
+            stock: Stock::new(self.current.clone(), self.short.clone()),
             proving: tokio::sync::Mutex::default(),
             inner: Mutex::default(),
-        }))
+        });
+        // The configuration may have changed since it was known last.
+        if pool.numbers.get() != figures {
+            pool.changes(figures);
+        }
+        Some(pool)
+    }
+
+    /// The numbers of a pool to which this is the way.
+    fn figures(&self, way: &Way) -> Figures {
+        let bounds = self.current.get().bounds;
+        Figures::of(way.destination.sizes, bounds, self.warm.most())
     }
 
     /// Where pools are found that have fewer connections than they should; once.
@@ -142,11 +132,7 @@ impl Drop for Pools {
 #[derive(Debug)]
 pub(super) struct Pool {
     number: u64,
-    most: usize,
-    /// How many more there may be once somebody has waited for so long.
-    reserve: (usize, Duration),
-    /// With whom it is counted together; empty for most.
-    groups: Groups,
+    numbers: Numbers,
     known: Arc<Known>,
     warm: Arc<Warm>,
     runtime: Handle,
@@ -204,16 +190,14 @@ impl Frees for Pool {
         let inner = self.lock();
         self.taken.fetch_sub(1, Ordering::Relaxed);
         drop(inner);
-        if !self.groups.is_empty() {
-            self.known.give(&self.groups);
-        }
+        self.known.give(&self.numbers.groups());
         self.serve();
     }
 
     fn serve(self: Arc<Self>) {
-        match self.groups.is_empty() {
-            true => self.serve_all(),
-            false => self.serve_all_of_groups(),
+        match self.numbers.are_bounded() {
+            true => self.serve_all_of_groups(),
+            false => self.serve_all(),
         }
         self.restock();
     }
@@ -224,7 +208,7 @@ impl Frees for Pool {
     }
 
     fn keeps(&self) -> bool {
-        self.stock.keeps(self.taken_now())
+        self.stock.keeps(self.taken_now(), self.numbers.least())
     }
 
     fn number(&self) -> u64 {
@@ -267,7 +251,7 @@ impl Pool {
     /// Begins to wait. What comes of it is told, maybe before this returns; until then
     /// [`Self::forget`] takes the ticket back that is returned.
     pub(super) fn wait(self: &Arc<Self>, identity: Option<Vec<u8>>, to: To) -> u64 {
-        self.stock.is_used();
+        self.stock.is_used(self.numbers.least());
         let mut inner = self.lock();
         inner.tickets += 1;
         let ticket = inner.tickets;
@@ -331,7 +315,7 @@ impl Pool {
     /// one: who has waited longest comes first.
     fn serve_all_of_groups(self: &Arc<Self>) {
         self.pay();
-        let waiting = self.known.waiting(&self.groups);
+        let waiting = self.known.waiting(&self.numbers);
         let mut waiting: Vec<_> = waiting
             .into_iter()
             .filter_map(|pool| {
@@ -366,11 +350,11 @@ impl Pool {
 
     /// Nobody waits here any more, so maybe nobody does for whom another pool was to close one.
     fn release_others(&self) {
-        if self.groups.is_empty() || self.has_queue() {
+        if !self.numbers.are_bounded() || self.has_queue() {
             return;
         }
-        for pool in self.known.in_debt(&self.groups) {
-            let waiting = self.known.waiting(&pool.groups);
+        for pool in self.known.in_debt(&self.numbers) {
+            let waiting = self.known.waiting(&pool.numbers);
             if waiting.iter().all(|other| other.number == pool.number) {
                 let mut debt = pool.debt.lock().unwrap_or_else(PoisonError::into_inner);
                 *debt = None;
@@ -390,7 +374,7 @@ impl Pool {
     /// this one, that which has most connections and has not been told yet is to close one.
     fn ask_others(&self, first: &mut Waiter) {
         let is_asked = first.asked.is_some_and(|asked| asked.elapsed() < PATIENCE);
-        if is_asked || self.groups.is_empty() {
+        if is_asked || !self.numbers.are_bounded() {
             return;
         }
         first.asked = Some(Instant::now());
@@ -450,13 +434,8 @@ impl Pool {
 
     /// Takes a place, if there is one for somebody who waits since then; under the lock.
     fn takes_place(&self, since: Instant) -> bool {
-        let (reserve, after) = self.reserve;
-        let most = match reserve > 0 && since.elapsed() >= after {
-            true => self.most.saturating_add(reserve),
-            false => self.most,
-        };
-        let is_taken = self.taken.load(Ordering::Relaxed) < most
-            && (self.groups.is_empty() || self.known.take(&self.groups));
+        let most = self.numbers.most(|| since.elapsed());
+        let is_taken = self.taken_now() < most && self.known.take(&self.numbers.groups());
         if is_taken {
             self.taken.fetch_add(1, Ordering::Relaxed);
         }

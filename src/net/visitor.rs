@@ -112,9 +112,8 @@ impl Visitor {
         let credential = credential.as_deref();
         let order = way.order()?;
         let path = Path { way, order };
-        let is_pooled = !self.login.replication;
-        let pools = is_pooled.then_some(&environment.pools);
-        let pool = pools.and_then(|all| all.find(way, &database, &self.login.user));
+        let named = (!self.login.replication).then_some(&*database);
+        let pool = named.and_then(|name| environment.pools.find(way, name, &self.login.user));
         let (given, pass) = loop {
             let given = match &pool {
                 Some(pool) => {
@@ -122,10 +121,10 @@ impl Visitor {
                     let given = self.wait(&path, credential, environment, pool, waits);
                     given.await?
                 }
-                None => Some(Given::Any(
-                    self.choose(&path, credential, began, environment, &load)
-                        .await,
-                )),
+                None => {
+                    let chosen = self.choose(&path, credential, began, environment, &load);
+                    Some(self.counted(chosen.await, environment, named))
+                }
             };
             let Some(given) = given else {
                 return Ok(None);
@@ -158,6 +157,14 @@ impl Visitor {
             entered,
             admission: waits.admission,
         }))
+    }
+
+    /// What is chosen for a client of no pool: a connection that will be opened is counted in the
+    /// database of this name, if it is one of a database.
+    fn counted(&self, chosen: Chosen, environment: &Environment, database: Option<&[u8]>) -> Given {
+        let opens = matches!(chosen, Chosen::Cold { .. });
+        let place = |database| environment.pools.unpooled(database, &self.login.user);
+        Given::Any(chosen, database.filter(|_| opens).map(place))
     }
 
     /// Who the client is, if it is for the proxy to ask, and otherwise its place: who is let in

@@ -154,16 +154,24 @@ fn why_a_read_was_run_at_home_is_counted() {
         (&["LISTEN x"], &["UNLISTEN *"], Homing::Unlike),
     ];
     for (before, after, homing) in ways {
-        std::thread::sleep(Duration::from_millis(1_100));
-        scene.clients[0].queries(before);
-        let start = scene.summary();
-        for id in 1..=10 {
-            scene.clients[0].query(&read("t", id));
+        let started = Instant::now();
+        loop {
+            std::thread::sleep(Duration::from_millis(1_100));
+            scene.clients[0].queries(before);
+            let start = scene.summary();
+            for id in 1..=10 {
+                scene.clients[0].query(&read("t", id));
+            }
+            let counted = of(&scene, &start);
+            scene.clients[0].queries(after);
+            assert!(counted.iter().sum::<u64>() <= 10, "{homing:?}: {counted:?}");
+            if counted[homing as usize] >= 8 {
+                break;
+            }
+            // On a busy machine everything is read at home for a while.
+            assert!(started.elapsed() < PATIENCE, "{homing:?}: {counted:?}");
+            scene.all_read("t", 20);
         }
-        let counted = of(&scene, &start);
-        scene.clients[0].queries(after);
-        assert!(counted[homing as usize] >= 8, "{homing:?}: {counted:?}");
-        assert!(counted.iter().sum::<u64>() <= 10, "{homing:?}: {counted:?}");
     }
     let mut single = Scene::new(1);
     single.all_read("t", 20);

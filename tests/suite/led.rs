@@ -118,7 +118,7 @@ fn who_was_held_back_meanwhile_is_led_elsewhere() {
 }
 
 #[test]
-fn a_pool_has_its_new_size_for_who_comes() {
+fn a_pool_has_its_new_size_at_once() {
     let database = server::database("");
     let sized = |size| {
         format!(
@@ -129,19 +129,32 @@ fn a_pool_has_its_new_size_for_who_comes() {
     let mut scene = Scene::new(&sized(1));
     let mut first = scene.leads("shop", &database);
     first.run("BEGIN");
-    let mut second = Client::connect(&scene.process.address);
-    let names = [("user", "postgres"), ("database", "shop")];
-    second.send(&frames::startup(&names));
+    let begins = |scene: &Scene| {
+        let mut client = Client::connect(&scene.process.address);
+        client.send(&frames::startup(&[
+            ("user", "postgres"),
+            ("database", "shop"),
+        ]));
+        client
+    };
+    let mut second = begins(&scene);
     assert!(!second.hears_within(MOMENT), "there is one connection");
     assert_eq!(scene.reads(&sized(3)), "CZ");
-    std::thread::sleep(MOMENT);
-    let mut others = [(); 3].map(|()| scene.leads("shop", &database));
-    others.iter_mut().for_each(|client| client.run("BEGIN"));
-    // Who waits already waits for what it was promised.
-    assert!(!second.hears_within(MOMENT));
-    first.run("COMMIT");
     second.logged_in();
-    others.iter_mut().for_each(|client| client.run("COMMIT"));
+    second.run("BEGIN");
+    let mut third = scene.leads("shop", &database);
+    third.run("BEGIN");
+    let mut fourth = begins(&scene);
+    assert!(!fourth.hears_within(MOMENT), "there are three");
+    // Nobody is turned out, and nobody is let in before there is room.
+    assert_eq!(scene.reads(&sized(1)), "CZ");
+    std::thread::sleep(MOMENT);
+    for client in [&mut first, &mut second] {
+        client.run("COMMIT");
+        assert!(!fourth.hears_within(MOMENT), "there are more than one");
+    }
+    third.run("COMMIT");
+    fourth.logged_in();
     assert_eq!(scene.reads(&table("shop", &database)), "CZ");
     std::thread::sleep(MOMENT);
     let mut kept = scene.leads("shop", &database);
@@ -149,4 +162,113 @@ fn a_pool_has_its_new_size_for_who_comes() {
     let another = scene.leads("shop", &database);
     assert_eq!(kept.value("SELECT pg_backend_pid()"), pid);
     drop(another);
+}
+
+/// Whoever is there when a bound is written down counts as well.
+#[test]
+fn a_bound_counts_who_was_there_before_it() {
+    let database = server::database("");
+    let bounded =
+        |most: usize| format!("max_db_connections = {most}\n{}", table("shop", &database));
+    let mut scene = Scene::new(&table("shop", &database));
+    let mut there = [(); 2].map(|()| scene.leads("shop", &database));
+    assert_eq!(scene.reads(&bounded(2)), "CZ");
+    std::thread::sleep(MOMENT);
+    let mut waits = Client::connect(&scene.process.address);
+    let names = [("user", "postgres"), ("database", "shop")];
+    waits.send(&frames::startup(&names));
+    assert!(!waits.hears_within(MOMENT), "there are two");
+    let [first, second] = &mut there;
+    first.send(&frames::frame(b'X', b""));
+    assert_eq!(first.rest(), []);
+    waits.logged_in();
+    second.run("SELECT 1");
+    let mut next = Client::connect(&scene.process.address);
+    next.send(&frames::startup(&names));
+    assert!(!next.hears_within(MOMENT), "there are two again");
+    assert_eq!(scene.reads(&bounded(3)), "CZ");
+    next.logged_in();
+}
+
+/// A misspelt name must not make a script go on that pauses a database before it restarts a server.
+#[test]
+fn the_console_knows_which_databases_there_can_be() {
+    let database = server::database("");
+    let mut scene = Scene::new(&table("shop", &database));
+    for order in [
+        "PAUSE shp",
+        "KILL shp",
+        "DISABLE shp",
+        "ENABLE shp",
+        "RESUME shp",
+        "RECONNECT shp",
+        "WAIT_CLOSE shp",
+        "SET MODE off FOR SHAPE 1 IN shp",
+    ] {
+        assert_eq!(refusal(&mut scene.console, order), "3D000", "{order}");
+    }
+    assert!(found(&mut scene.console, "DATABASES", "name", "shp").is_empty());
+    scene.console.run("PAUSE shop");
+    scene.console.run("RESUME shop");
+    // Who is there of a table that is gone, can be acted on.
+    let _there = scene.leads("shop", &database);
+    assert_eq!(scene.reads(&table("other", &database)), "CZ");
+    scene.console.run("PAUSE shop");
+}
+
+/// Waits until a database has so many sessions, past the proxy.
+fn await_sessions(watcher: &mut Client, database: &str, wanted: &str) {
+    let text = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{database}'");
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let found = watcher.value(&text);
+        if found == wanted {
+            return;
+        }
+        assert!(Instant::now() < until, "{found} sessions");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_minimum_is_kept_once_however_often_the_numbers_change() {
+    for mode in ["auto", "session"] {
+        let (one, two) = (server::database(""), server::database(""));
+        let numbers = |least: usize, size: usize, to: &str| {
+            format!(
+                "pool_mode = '{mode}'\nserver_idle_timeout_s = 1\nmin_pool_size = {least}\n\
+                default_pool_size = {size}\nmax_user_connections = {size}\n{}",
+                table("shop", to)
+            )
+        };
+        let mut scene = Scene::new(&numbers(3, 10, &one));
+        let mut watcher = Client::login(&server::address(), "postgres");
+        let visit = |scene: &Scene, to: &str| {
+            let mut client = scene.leads("shop", to);
+            client.send(&frames::frame(b'X', b""));
+            assert_eq!(client.rest(), []);
+        };
+        visit(&scene, &one);
+        await_sessions(&mut watcher, &one, "3");
+        for size in [11, 12, 9] {
+            assert_eq!(scene.reads(&numbers(3, size, &one)), "CZ");
+            visit(&scene, &one);
+            std::thread::sleep(MOMENT);
+            await_sessions(&mut watcher, &one, "3");
+        }
+        assert_eq!(scene.reads(&numbers(5, 12, &one)), "CZ");
+        await_sessions(&mut watcher, &one, "5");
+        assert_eq!(scene.reads(&numbers(0, 12, &one)), "CZ");
+        await_sessions(&mut watcher, &one, "0");
+        // Of what leads elsewhere none are kept where it led.
+        assert_eq!(scene.reads(&numbers(2, 12, &one)), "CZ");
+        visit(&scene, &one);
+        await_sessions(&mut watcher, &one, "2");
+        assert_eq!(scene.reads(&numbers(2, 12, &two)), "CZ");
+        await_sessions(&mut watcher, &one, "0");
+        visit(&scene, &two);
+        await_sessions(&mut watcher, &two, "2");
+        assert_eq!(scene.reads(&table("other", &two)), "CZ");
+        await_sessions(&mut watcher, &two, "0");
+    }
 }

@@ -34,12 +34,7 @@ impl Console {
                 Ok(Answer::done("SET"))
             }
             Instruction::Act(act) => {
-                // Before anything is done: afterwards its name is known for that. Whoever cannot be
-                // asked keeps nobody from acting.
-                let unknown = match act.database() {
-                    Some(name) if !self.knows(name).await.unwrap_or(true) => Some(never_used(name)),
-                    _ => None,
-                };
+                let unknown = self.unknown(act).await?;
                 let answer = self.act(act).await?;
                 Ok(match unknown {
                     Some(told) => answer.with_notice(told),
@@ -100,6 +95,26 @@ impl Console {
                 }
                 tokio::time::sleep(LOOK).await;
             },
+        }
+    }
+
+    /// What is to be said of the name of a database that nobody has used so far, if it is one:
+    /// before anything is done, for afterwards it is known for that. Whoever cannot be asked keeps
+    /// nobody from acting.
+    ///
+    /// # Errors
+    /// No client can come to a database of that name.
+    async fn unknown(&self, act: &Act) -> Result<Option<Told>, Told> {
+        let Some(name) = act.database() else {
+            return Ok(None);
+        };
+        if self.knows(name).await.unwrap_or(true) {
+            return Ok(None);
+        }
+        let config = self.environment.config();
+        match config.databases.fallback() {
+            Some(_) => Ok(Some(never_used(name))),
+            None => Err(no_such(name)),
         }
     }
 
@@ -188,6 +203,12 @@ fn never_used(database: &str) -> Told {
         format!("no client has used a database \"{database}\" yet"),
     );
     told.hint("SHOW DATABASES has those that are known.")
+}
+
+/// There is a table for each database, and none with this name.
+fn no_such(database: &str) -> Told {
+    let told = Told::new("3D000", format!("there is no database \"{database}\""));
+    told.hint("SHOW DATABASES has those that there are.")
 }
 
 fn not_switched(why: &NotSwitched) -> Told {

@@ -42,13 +42,18 @@ impl Console {
     /// clients are ended.
     pub(super) async fn pause(&self, database: Option<&str>, kills: bool) -> Result<Answer, Told> {
         let halts = &self.environment.halts;
-        halts.change(|halted| halted.pause(database))?;
+        let paused = halts.change(|halted| halted.pause(database));
+        // Whoever has paused it may be waiting for those who are to be ended now.
+        let was_paused = kills && paused.is_err() && halts.current().is_ordered(database);
+        if !was_paused {
+            paused?;
+        }
         tracing::info!(database, kills, "pausing by order of the console");
         let database: Option<Arc<str>> = database.map(Arc::from);
         let mut order = Pausing {
             console: self,
             database: database.clone(),
-            is_done: false,
+            is_done: was_paused,
         };
         let database = database.as_deref();
         let mut looks = 0;

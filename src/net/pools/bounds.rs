@@ -8,6 +8,7 @@
 //! - no two pools' locks are held at once: what one is to do for another stands in its `debt`;
 //! - no pool's lock is taken while the list of pools is locked: who holds one looks into the list.
 
+use super::numbers::{Group, Groups, Numbers};
 use super::{Pool, Pools, To};
 use crate::admin::console::WaitingLogins;
 use std::collections::HashMap;
@@ -20,18 +21,6 @@ pub(super) type Name = (Box<[u8]>, Box<[u8]>);
 /// Pools that are remembered although they have nothing.
 const MAX_KNOWN: usize = 1024;
 
-/// Those whose server connections are counted together.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Group {
-    /// All users of this database.
-    Database(Box<[u8]>),
-    /// This user, wherever it is.
-    User(Box<[u8]>),
-}
-
-/// Which groups a pool belongs to, and the bound of each.
-pub(super) type Groups = Box<[(Group, usize)]>;
-
 /// All pools, and what is taken of their bounds.
 #[derive(Debug, Default)]
 pub(super) struct Known {
@@ -40,16 +29,10 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// The pool of this name, made by `make` if there is none yet that `is_same`. One that is not
-    /// is known no longer.
-    pub(super) fn find(
-        &self,
-        name: Name,
-        is_same: impl Fn(&Pool) -> bool,
-        make: impl FnOnce() -> Pool,
-    ) -> Arc<Pool> {
+    /// The pool of this name, made by `make` if there is none yet.
+    pub(super) fn find(&self, name: Name, make: impl FnOnce() -> Pool) -> Arc<Pool> {
         let mut pools = self.pools();
-        if let Some(pool) = pools.get(&name).filter(|pool| is_same(pool)) {
+        if let Some(pool) = pools.get(&name) {
             return Arc::clone(pool);
         }
         if pools.len() >= MAX_KNOWN {
@@ -59,6 +42,14 @@ impl Known {
         let made = Arc::new(make());
         pools.insert(name, Arc::clone(&made));
         made
+    }
+
+    /// All pools.
+    pub(super) fn all(&self) -> Vec<(Name, Arc<Pool>)> {
+        let pools = self.pools();
+        let all = pools.iter();
+        all.map(|(name, pool)| (name.clone(), Arc::clone(pool)))
+            .collect()
     }
 
     /// Remembers no pool any longer.
@@ -93,34 +84,45 @@ impl Known {
     pub(super) fn in_the_way(&self, of: &Pool) -> Vec<Arc<Pool>> {
         let full: Vec<Group> = {
             let taken = self.taken();
-            let full = of.groups.iter().filter(|group| is_full(&taken, group));
-            full.map(|(group, _)| group.clone()).collect()
+            let groups = of.numbers.groups();
+            let full = groups.into_iter().filter(|group| is_full(&taken, group));
+            full.map(|(group, _)| group).collect()
         };
-        let is_full = |(group, _): &(Group, usize)| full.contains(group);
+        let is_in_one = |pool: &Pool| full.iter().any(|group| pool.numbers.are_in(group));
         let pools = self.pools();
-        let others = pools.values().filter(|pool| {
-            pool.number != of.number && pool.has_taken() && pool.groups.iter().any(is_full)
-        });
+        let others = pools
+            .values()
+            .filter(|pool| pool.number != of.number && pool.has_taken() && is_in_one(pool));
         others.cloned().collect()
     }
 
-    /// The pools that are counted together with these groups, and are to close a connection for
-    /// somebody.
-    pub(super) fn in_debt(&self, groups: &Groups) -> Vec<Arc<Pool>> {
-        self.among(groups, |pool| pool.has_debt.load(Ordering::SeqCst))
+    /// The pools that are counted together with that of these numbers, and are to close a
+    /// connection for somebody.
+    pub(super) fn in_debt(&self, numbers: &Numbers) -> Vec<Arc<Pool>> {
+        self.among(numbers, |pool| pool.has_debt.load(Ordering::SeqCst))
     }
 
-    /// The pools that somebody waits in and that could use a place of these groups.
-    pub(super) fn waiting(&self, groups: &Groups) -> Vec<Arc<Pool>> {
-        self.among(groups, Pool::has_queue)
+    /// The pools that somebody waits in and that could use a place of that of these numbers.
+    pub(super) fn waiting(&self, numbers: &Numbers) -> Vec<Arc<Pool>> {
+        self.among(numbers, Pool::has_queue)
     }
 
-    /// The pools that belong to one of these groups and are like this.
-    fn among(&self, groups: &Groups, is_it: impl Fn(&Pool) -> bool) -> Vec<Arc<Pool>> {
-        let is_own = |(group, _): &(Group, usize)| groups.iter().any(|(own, _)| own == group);
+    /// The pools in which somebody waits who may have a place of these groups.
+    pub(super) fn counted_with(&self, groups: &Groups) -> Vec<Arc<Pool>> {
+        let is_in = |pool: &Pool| groups.iter().any(|(group, _)| pool.numbers.are_in(group));
+        let pools = self.pools();
+        let waiting = pools.values().filter(|pool| pool.has_queue());
+        waiting.filter(|pool| is_in(pool)).cloned().collect()
+    }
+
+    /// The pools that are counted together with that of these numbers, and are like this.
+    fn among(&self, numbers: &Numbers, is_it: impl Fn(&Pool) -> bool) -> Vec<Arc<Pool>> {
+        let groups = numbers.groups();
+        let bounded = || groups.iter().filter(|(_, most)| *most > 0);
+        let is_own = |pool: &Pool| bounded().any(|(group, _)| pool.numbers.are_in(group));
         let pools = self.pools();
         let among = pools.values();
-        let among = among.filter(|pool| is_it(pool) && pool.groups.iter().any(is_own));
+        let among = among.filter(|pool| is_it(pool) && is_own(pool));
         among.cloned().collect()
     }
 
@@ -134,7 +136,7 @@ impl Known {
 }
 
 fn is_full(taken: &HashMap<Group, usize>, (group, most): &(Group, usize)) -> bool {
-    taken.get(group).is_some_and(|count| count >= most)
+    *most > 0 && taken.get(group).is_some_and(|count| count >= most)
 }
 
 impl Pools {
@@ -182,8 +184,8 @@ mod tests {
         let group = |name: &[u8]| Group::Database(name.into());
         let user = || Group::User((*b"u").into());
         let (one, other): (Groups, Groups) = (
-            [(group(b"a"), 2), (user(), 3)].into(),
-            [(group(b"b"), 2), (user(), 3)].into(),
+            [(group(b"a"), 2), (user(), 3)],
+            [(group(b"b"), 2), (user(), 3)],
         );
         let known = Known::default();
         assert!(known.take(&one) && known.take(&one));

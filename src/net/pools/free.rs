@@ -9,7 +9,7 @@ impl Pool {
     /// What a login of this identity is given without waiting: an idle connection, or a place;
     /// `None` if there is nothing, or others wait for it.
     pub(in crate::net) fn at_once(self: &Arc<Self>, identity: Option<&[u8]>) -> Option<Grant> {
-        self.stock.is_used();
+        self.stock.is_used(self.numbers.least());
         let inner = self.lock();
         if !inner.queue.is_empty() {
             return None;

@@ -8,6 +8,7 @@
 //!   not opened for ever.
 
 use super::Pool;
+use crate::config::Destination;
 use crate::net::current::Current;
 use crate::net::news::Place;
 use crate::net::session::Session;
@@ -22,7 +23,6 @@ const ROUNDS: usize = 4;
 /// The minimum of a pool, and what it takes to keep it.
 #[derive(Debug)]
 pub(super) struct Stock {
-    least: usize,
     /// Says how long after its last client a pool is kept.
     current: Current,
     /// Where it is said that the pool has fewer connections.
@@ -42,9 +42,8 @@ struct LastClient {
 }
 
 impl Stock {
-    pub(super) fn new(least: usize, current: Current, short: UnboundedSender<Arc<Pool>>) -> Self {
+    pub(super) fn new(current: Current, short: UnboundedSender<Arc<Pool>>) -> Self {
         Self {
-            least,
             current,
             short,
             is_told: AtomicBool::new(false),
@@ -52,24 +51,37 @@ impl Stock {
         }
     }
 
-    /// The minimum.
-    pub(super) const fn least(&self) -> usize {
-        self.least
-    }
-
-    /// A client that has come before needs a connection.
-    pub(super) fn is_used(&self) {
-        if self.least > 0
+    /// A client that has come before needs a connection of a pool with this minimum.
+    pub(super) fn is_used(&self, least: usize) {
+        if least > 0
             && let Some(last) = &mut *self.last()
         {
             last.seen = Instant::now();
-            last.left = ROUNDS * self.least;
+            last.left = ROUNDS * least;
+        }
+    }
+
+    /// The pool has this minimum from now on.
+    pub(super) fn has_least(&self, least: usize) {
+        let mut last = self.last();
+        match &mut *last {
+            Some(last) if least > 0 => last.left = ROUNDS * least,
+            _ => *last = None,
+        }
+    }
+
+    /// The pool leads there. Who was led elsewhere would not come there next.
+    pub(super) fn follows(&self, to: &Destination) {
+        let mut last = self.last();
+        let is_led = |last: &LastClient| last.session.way.destination.leads_like(to);
+        if !last.as_ref().is_some_and(is_led) {
+            *last = None;
         }
     }
 
     /// Whether no more than the minimum are open, with `taken`, and somebody may want them.
-    pub(super) fn keeps(&self, taken: usize) -> bool {
-        let is_least = self.least > 0 && taken <= self.least;
+    pub(super) fn keeps(&self, taken: usize, least: usize) -> bool {
+        let is_least = least > 0 && taken <= least;
         is_least
             && self
                 .last()
@@ -84,9 +96,9 @@ impl Stock {
     }
 
     /// Whether one more is to be opened, beside the `taken`.
-    fn is_short(&self, taken: usize) -> bool {
+    fn is_short(&self, taken: usize, least: usize) -> bool {
         let is_due = |last: &LastClient| last.left > 0 && self.is_recent(last);
-        taken < self.least && self.last().as_ref().is_some_and(is_due)
+        taken < least && self.last().as_ref().is_some_and(is_due)
     }
 
     fn last(&self) -> MutexGuard<'_, Option<LastClient>> {
@@ -109,19 +121,21 @@ impl Drop for Errand {
 impl Pool {
     /// Who begins this session is who would come next.
     pub(super) fn remember(&self, session: impl FnOnce() -> Session) {
-        if self.stock.least > 0 {
+        let least = self.numbers.least();
+        // Without a minimum nobody's secret is to be known for longer than it is here.
+        if least > 0 {
             *self.stock.last() = Some(LastClient {
                 session: session(),
                 seen: Instant::now(),
-                left: ROUNDS * self.stock.least,
+                left: ROUNDS * least,
             });
         }
     }
 
     /// Has connections opened if there are fewer than there should be.
     pub(super) fn restock(self: &Arc<Self>) {
-        let stock = &self.stock;
-        if stock.least == 0 || self.has_queue() || !stock.is_short(self.taken_now()) {
+        let (stock, least) = (&self.stock, self.numbers.least());
+        if least == 0 || self.has_queue() || !stock.is_short(self.taken_now(), least) {
             return;
         }
         if !stock.is_told.swap(true, Ordering::SeqCst) {
@@ -134,7 +148,8 @@ impl Pool {
     pub(in crate::net) fn missing(self: &Arc<Self>) -> Option<(Session, Place)> {
         let inner = self.lock();
         // Whoever waits is given places first.
-        if !inner.queue.is_empty() || !self.stock.is_short(self.taken_now()) {
+        let least = self.numbers.least();
+        if !inner.queue.is_empty() || !self.stock.is_short(self.taken_now(), least) {
             return None;
         }
         if !self.takes_place(Instant::now()) {

@@ -29,8 +29,8 @@ pub(super) enum Given {
     Cold(Place),
     /// It is welcomed so, and has nothing of the pool yet.
     Adrift(Box<Welcomed>),
-    /// It is of no pool.
-    Any(Chosen),
+    /// It is of no pool. If a connection is opened for it, that is counted so.
+    Any(Chosen, Option<Place>),
 }
 
 impl Given {
@@ -43,7 +43,7 @@ impl Given {
             }
             Self::Cold(place) => (Chosen::Cold { is_spare: false }, Some(place), None),
             Self::Adrift(welcomed) => (Chosen::Adrift(welcomed), None, None),
-            Self::Any(chosen) => (chosen, None, None),
+            Self::Any(chosen, place) => (chosen, place, None),
         }
     }
 
@@ -51,7 +51,7 @@ impl Given {
     pub(super) fn is_fresh(&self) -> bool {
         match self {
             Self::Adrift(welcomed) => welcomed.known.elapsed() <= PROVEN,
-            Self::Warm(_) | Self::Cold(_) | Self::Any(_) => true,
+            Self::Warm(_) | Self::Cold(_) | Self::Any(..) => true,
         }
     }
 }

@@ -74,9 +74,11 @@ impl Worker {
 
     /// How the session of this connection of a pool began is how others of its identity would.
     pub(super) fn sets_precedent(&self, id: UpstreamId) {
-        let is_of_pool = |server: &UpstreamPort| server.place.is_some();
         if let Some(identity) = self.hub.identity(id)
-            && self.upstreams.get(id.0).is_some_and(is_of_pool)
+            && self
+                .upstreams
+                .get(id.0)
+                .is_some_and(UpstreamPort::is_of_pool)
             && let Some(precedent) = self.hub.precedent(id)
         {
             self.warm.follows(identity, precedent);
@@ -91,7 +93,7 @@ impl Worker {
         let holder = server.and_then(|server| self.clients.get(server.holder.0));
         let has_left = holder.is_some_and(|client| client.port.ended);
         if let Some(identity) = self.hub.identity(id)
-            && server.is_some_and(|server| server.place.is_some())
+            && server.is_some_and(UpstreamPort::is_of_pool)
             && !has_left
         {
             self.warm.doubts(identity);

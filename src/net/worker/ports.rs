@@ -120,7 +120,7 @@ pub(super) struct UpstreamPort {
     pub(super) opened: Instant,
     /// The server's process, once it has said so.
     pub(super) process: Option<u32>,
-    /// Its place in a pool, if it is of one.
+    /// Its place in a pool, or among those that are of none, if it is counted.
     pub(super) place: Option<Place>,
     /// How the last client has come that had it.
     pub(super) way: Option<Arc<Way>>,
@@ -144,6 +144,11 @@ impl UpstreamPort {
             place: None,
             way: None,
         }
+    }
+
+    /// Whether it is one of a pool.
+    pub(super) fn is_of_pool(&self) -> bool {
+        self.place.as_ref().is_some_and(Place::is_of_pool)
     }
 }
 

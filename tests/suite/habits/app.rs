@@ -2,7 +2,7 @@
 //! default settings, and what is counted meanwhile.
 
 use super::relay::Relay;
-use crate::harness::client::Client;
+use crate::harness::client::{Client, PATIENCE};
 use crate::harness::frames::{self, Frame};
 use crate::harness::matrix::Identities;
 use crate::harness::proxy::Proxy;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Once, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// One connection of the application.
 struct Session {
@@ -232,8 +232,8 @@ impl Counted {
     }
 }
 
-/// How often a habit is played to settle. The slower the machine, the dearer the questions are
-/// beside what they gain, and the later they are asked.
+/// How often a habit is played at least to settle. The slower the machine, the dearer the questions
+/// are beside what they gain, and the later they are asked.
 const WINDOWS: usize = 6;
 
 /// Plays `body` for `first` rounds and then for as many as that again, until that reaches `bar`.
@@ -243,12 +243,15 @@ pub(super) fn reaches(name: &str, bar: Bar, first: usize, body: impl Fn(&mut App
     (0..first).for_each(|round| body(&mut app, round));
     let (_, mut before) = app.take();
     let (mut counted, mut then) = (Counted::default(), 0);
-    for window in 1..WINDOWS {
+    let started = Instant::now();
+    for window in 1.. {
         (window * first..(window + 1) * first).for_each(|round| body(&mut app, round));
         assert_eq!(app.proxy.summary().count(Counter::ErrorsProxy), 0);
         before += then;
         (counted, then) = app.take();
-        if counted.each(counted.converted) >= bar.share && counted.each(then) <= bar.questions {
+        let reaches =
+            counted.each(counted.converted) >= bar.share && counted.each(then) <= bar.questions;
+        if reaches || window + 1 >= WINDOWS && started.elapsed() >= PATIENCE {
             break;
         }
     }
