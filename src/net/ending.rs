@@ -99,7 +99,9 @@ pub(super) async fn leave(estate: Option<Estate>, mut heir: Heir, environment: A
     // The console is with that process.
     environment.resume_all();
     if let Some(estate) = estate
-        && let Err(error) = estate.leave(&mut heir).await
+        && let Err(error) = estate
+            .leave(&mut heir, environment.predecessor.as_deref())
+            .await
     {
         tracing::error!(%error, "the process that was to take over has ended; nobody listens");
     }

@@ -82,15 +82,7 @@ fn those_who_are_there_stay_with_their_process_and_can_be_cancelled() {
     let mut third = place.start("127.0.0.1:0");
     let mut newest = Client::login(&third.address, "postgres");
     for client in [&mut old, &mut new, &mut newest] {
-        client.send(&frames::query("SELECT pg_sleep(60)"));
-        // It may come before the query has begun.
-        std::thread::sleep(Duration::from_millis(200));
-        let mut request = Client::connect(&third.address);
-        request.send(&frames::cancel(client.key.0, &client.key.1));
-        assert_eq!(request.rest(), []);
-        let answer = client.until_ready();
-        let error = answer.iter().find(|frame| frame.tag == b'E').unwrap();
-        assert_eq!(error.sqlstate(), "57014");
+        cancel_by(&third, client);
     }
     // Nobody's key.
     let mut request = Client::connect(&third.address);
@@ -111,6 +103,53 @@ fn those_who_are_there_stay_with_their_process_and_can_be_cancelled() {
     farewell(&mut third);
     assert!(!place.path("takeover").exists());
     assert!(!place.path(".s.PGSQL.1").exists());
+}
+
+/// Has a client's statement cancelled by who comes to this process.
+fn cancel_by(process: &Process, client: &mut Client) {
+    client.send(&frames::query("SELECT pg_sleep(60)"));
+    // It may come before the query has begun.
+    std::thread::sleep(Duration::from_millis(200));
+    let mut request = Client::connect(&process.address);
+    request.send(&frames::cancel(client.key.0, &client.key.1));
+    assert_eq!(request.rest(), []);
+    let answer = client.until_ready();
+    let error = answer.iter().find(|frame| frame.tag == b'E').unwrap();
+    assert_eq!(error.sqlstate(), "57014");
+}
+
+#[test]
+fn cancel_requests_come_to_those_whose_next_processes_have_ended() {
+    let place = Place::new();
+    let mut first = place.start("127.0.0.1:0");
+    let mut old = Client::login(&first.address, "postgres");
+    // Those between have nobody, so they end when they are taken over from; all but one, whom
+    // somebody is with.
+    let mut second = place.start("127.0.0.1:0");
+    let mut third = place.start("127.0.0.1:0");
+    farewell(&mut second);
+    cancel_by(&third, &mut old);
+    let mut middle = Client::login(&third.address, "postgres");
+    let mut fourth = place.start("127.0.0.1:0");
+    let mut fifth = place.start("127.0.0.1:0");
+    farewell(&mut fourth);
+    cancel_by(&fifth, &mut old);
+    cancel_by(&fifth, &mut middle);
+    drop(middle);
+    farewell(&mut third);
+    cancel_by(&fifth, &mut old);
+    drop(old);
+    farewell(&mut first);
+    // Nobody is left who would know it.
+    let mut newest = Client::login(&fifth.address, "postgres");
+    let mut request = Client::connect(&fifth.address);
+    request.send(&frames::cancel(1, b"nobody's"));
+    assert_eq!(request.rest(), []);
+    cancel_by(&fifth, &mut newest);
+    drop(newest);
+    let last = place.start("127.0.0.1:0");
+    farewell(&mut fifth);
+    Client::login(&last.address, "postgres").run("SELECT 1");
 }
 
 #[test]

@@ -8,13 +8,16 @@
 //! next     pgautoprep takeover 1      what it wants, and in which version
 //! present  {"pid":…,"listen":[…],…}   the addresses, with a descriptor for each
 //! next     ready                      it has started, and could accept
-//! present  yours                      it accepts no more: now the next one does
+//! present  yours                      it accepts no more: now the next one does; and descriptors,
+//!                                     the connections to those before it that have not ended
 //! next     cancel PID KEY             for ever after: a request it does not know the key of
 //! present  done                       it has done what there was to do
 //! ```
 //!
 //! Whoever was let in stays with the process that let him in, which ends when all have left. Until
-//! then cancel requests for its clients reach the next process, which passes them on.
+//! then cancel requests for its clients reach the next process, which passes them on. When that is
+//! taken over from in its turn, it hands on what they go by, so the last process of all asks each
+//! that is still there itself, and none has to stay for the sake of another.
 //!
 //! Invariants:
 //! - only processes of the same user speak with each other, as the kernel says;

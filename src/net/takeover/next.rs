@@ -1,25 +1,37 @@
 //! The next process: it is given what the present one listens on.
 
-use super::rights::{receive, send};
+use super::rights::{MOST, receive, send};
 use super::{ANSWER, CANCELLED, GREETING, Inherited, Inventory, READY};
 use crate::config::Address;
 use crate::net::listener::is_socket;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use std::fmt::Write as _;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::net;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::UnixStream;
-use tokio::sync::Mutex;
-use tokio::time::timeout;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout, timeout_at};
 
-/// The process that serves until this one takes over, and those who are with it after that.
+/// How long the next process waits at most for cancel requests that are being passed on: nobody is
+/// accepted meanwhile.
+const PASSING_ON: Duration = Duration::from_secs(1);
+
+/// One of the processes before. It has none once that has ended, or is asked by somebody else.
+type Line = tokio::sync::Mutex<Option<UnixStream>>;
+
+/// The process that serves until this one takes over, and those who are with it after that; and
+/// those who are with the processes before that one.
 #[derive(Debug)]
 pub(in crate::net) struct Predecessor {
     /// Its process.
     pub(in crate::net) pid: u32,
-    /// None once it has ended.
-    stream: Mutex<Option<UnixStream>>,
+    /// The first is its own; the others are those that it has been asking itself until then.
+    lines: Mutex<Vec<Arc<Line>>>,
 }
 
 impl Predecessor {
@@ -49,9 +61,9 @@ impl Predecessor {
         let inventory =
             Inventory::read(&line).ok_or_else(|| unexpected("a list of sockets", &line))?;
         let inherited = inherited(&inventory, fds)?;
-        let stream = Mutex::new(Some(stream));
+        let lines = Mutex::new(vec![line_of(stream)]);
         let pid = inventory.pid;
-        Ok((Some(Self { pid, stream }), inherited))
+        Ok((Some(Self { pid, lines }), inherited))
     }
 
     /// Takes over: when this returns, it is for this process alone to accept.
@@ -59,31 +71,91 @@ impl Predecessor {
     /// # Errors
     /// The other process has not stopped to accept, or cannot be told.
     pub(in crate::net) async fn succeed(&self) -> io::Result<()> {
-        let mut place = self.stream.lock().await;
+        let own = self.lines().first().cloned();
+        let own = own.ok_or(io::ErrorKind::NotConnected)?;
+        let mut place = own.lock().await;
         let stream = place.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        match ask(stream, READY, ANSWER).await?.0.as_str() {
-            "yours" => Ok(()),
-            line => Err(unexpected("yours", line)),
+        let (line, fds) = ask(stream, READY, ANSWER).await?;
+        if line != "yours" {
+            return Err(unexpected("yours", &line));
         }
+        // Nothing of them keeps this process from serving.
+        let streams = fds.into_iter().filter_map(|fd| {
+            let stream = net::UnixStream::from(fd);
+            stream.set_nonblocking(true).ok()?;
+            UnixStream::from_std(stream).ok()
+        });
+        self.lines().extend(streams.map(line_of));
+        Ok(())
     }
 
-    /// Passes on a cancel request with a key that nobody here was given.
+    /// Passes on a cancel request with a key that nobody here was given. All are asked at once.
     pub(in crate::net) async fn cancel(&self, pid: u32, key: &[u8]) {
-        let mut place = self.stream.lock().await;
-        let Some(stream) = place.as_mut() else {
-            return;
-        };
         let mut line = format!("cancel {pid} ");
         for byte in key {
             // Writing to a string does not fail.
             let _ = write!(line, "{byte:02x}");
         }
         line.push('\n');
-        if let Err(error) = ask(stream, line.as_bytes(), CANCELLED).await {
-            tracing::debug!(%error, "the process before has ended");
-            *place = None;
+        let line: Arc<str> = line.into();
+        let mut asking = JoinSet::new();
+        for before in self.lines().clone() {
+            let line = Arc::clone(&line);
+            asking.spawn(async move { pass_on(&before, &line).await });
+        }
+        while let Some(has_ended) = asking.join_next().await {
+            if let Ok(Some(ended)) = has_ended {
+                self.lines().retain(|line| !Arc::ptr_eq(line, &ended));
+            }
         }
     }
+
+    /// The processes before that have not ended, for the next one: this one asks them no more.
+    pub(super) async fn hand_on(&self) -> Vec<UnixStream> {
+        let lines = std::mem::take(&mut *self.lines());
+        let deadline = Instant::now() + PASSING_ON;
+        let mut streams = Vec::new();
+        for line in lines {
+            let Ok(mut place) = timeout_at(deadline, line.lock()).await else {
+                tracing::warn!(
+                    "a process before is busy with a cancel request, and is asked no more"
+                );
+                continue;
+            };
+            streams.extend(place.take().filter(is_open));
+        }
+        // The newest are before the others.
+        streams.truncate(MOST);
+        streams
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Vec<Arc<Line>>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn line_of(stream: UnixStream) -> Arc<Line> {
+    Arc::new(Line::new(Some(stream)))
+}
+
+/// Asks one of the processes before to do this. Returns its line if it has ended.
+async fn pass_on(before: &Arc<Line>, line: &str) -> Option<Arc<Line>> {
+    let mut place = before.lock().await;
+    // Without, it has been handed on meanwhile.
+    let stream = place.as_mut()?;
+    if let Err(error) = ask(stream, line.as_bytes(), CANCELLED).await {
+        tracing::debug!(%error, "a process before has ended");
+        *place = None;
+        return Some(Arc::clone(before));
+    }
+    None
+}
+
+/// Whether the process at the other end is there.
+fn is_open(stream: &UnixStream) -> bool {
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    // It says nothing unless it is asked.
+    recv(stream, &mut [0_u8; 1], flags).err() == Some(Errno::AGAIN)
 }
 
 /// Says something, and waits for the answer.

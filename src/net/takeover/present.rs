@@ -1,7 +1,7 @@
 //! The present process: it gives away what it listens on.
 
 use super::rights::{receive, send};
-use super::{DONE, GREETING, Inventory, START, YOURS};
+use super::{DONE, GREETING, Inventory, Predecessor, START, YOURS};
 use crate::net::listener::{Claim, Listener};
 use crate::net::stream::Plain;
 use std::future::Future;
@@ -110,12 +110,22 @@ impl Estate {
         self.claims.all().for_each(Claim::keep_file);
     }
 
-    /// Everything is the next process's.
+    /// Everything is the next process's, and so is what this one has been passing on to those
+    /// before it: it may end before they do.
     ///
     /// # Errors
     /// It cannot be told, and nobody listens any more.
-    pub(in crate::net) async fn leave(self, heir: &mut Heir) -> io::Result<()> {
-        send(&mut heir.0, YOURS, &[]).await
+    pub(in crate::net) async fn leave(
+        self,
+        heir: &mut Heir,
+        before: Option<&Predecessor>,
+    ) -> io::Result<()> {
+        let streams = match before {
+            Some(before) => before.hand_on().await,
+            None => Vec::new(),
+        };
+        let fds: Vec<_> = streams.iter().map(UnixStream::as_fd).collect();
+        send(&mut heir.0, YOURS, &fds).await
     }
 }
 
