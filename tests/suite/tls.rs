@@ -355,6 +355,39 @@ fn a_certificate_of_the_right_authority_is_asked_for_where_clients_are_verified(
 }
 
 #[test]
+fn a_clients_certificate_that_is_its_own_authority_is_good_if_it_is_listed() {
+    let files = Certificates::new();
+    files.sign_itself("own", "me", &[]);
+    files.sign_itself("other", "me", &[]);
+    let mut settings = files.settings("verify-full");
+    let list = files.path("list.crt");
+    let all = ["ca.crt", "own.crt"].map(|file| std::fs::read_to_string(files.path(file)).unwrap());
+    std::fs::write(&list, all.concat()).unwrap();
+    settings.retain(|(key, _)| *key != "client_tls_ca_file");
+    settings.push(("client_tls_ca_file", files.text("list.crt")));
+    let proxy = Proxy::with(&server::address(), &pairs(&settings));
+    let show = |name: &str| {
+        let (certificate, key) = (format!("{name}.crt"), format!("{name}.key"));
+        let trusting = files.trusting();
+        trusting.showing(&files.path(&certificate), &files.path(&key))
+    };
+    for name in ["own", "client"] {
+        for good in [show(name), show(name).old()] {
+            let mut client = good.login(proxy.address(), "postgres");
+            assert_eq!(client.value("SELECT 2"), "2");
+        }
+    }
+    for bad in [show("other"), show("other").old()] {
+        let Ok(mut client) = bad.connect(proxy.address()) else {
+            continue;
+        };
+        // In 1.3 a client is done before the server has looked.
+        let _ = client.socket.write_all(&startup(&ME));
+        assert_eq!(client.socket.read(&mut [0; 9]).unwrap_or(0), 0);
+    }
+}
+
+#[test]
 fn files_are_read_again_when_the_proxy_is_told_to() {
     let certificates = Certificates::new();
     let settings = certificates.settings("require");

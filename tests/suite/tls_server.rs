@@ -67,6 +67,40 @@ fn the_server_is_spoken_to_by_tls_if_it_is_who_it_should_be() {
     }
 }
 
+/// As PostgreSQL's manual has it, and as libpq takes it.
+#[test]
+fn a_certificate_that_is_its_own_authority_is_the_servers_if_it_is_listed() {
+    let certificates = Certificates::new();
+    certificates.sign_itself("own", "db", &["127.0.0.1"]);
+    certificates.sign_itself("common", "127.0.0.1", &[]);
+    certificates.sign_itself("other", "127.0.0.1", &["db.example"]);
+    certificates.sign_named("signed", "127.0.0.1");
+    for (name, listed, by_authority, by_name) in [
+        ("own", "own", true, true),
+        ("own", "common", false, false),
+        ("common", "common", true, true),
+        ("other", "other", true, false),
+        ("signed", "ca", true, true),
+        ("signed", "own", false, false),
+    ] {
+        let server = server(Auth::Trust, &certificates, name);
+        for (word, is_believed) in [("verify-ca", by_authority), ("verify-full", by_name)] {
+            let mut settings = mode(&certificates, word);
+            settings[1].1 = certificates.text(&format!("{listed}.crt"));
+            let proxy = Proxy::with(&server.host_port(), &pairs(&settings));
+            let mut client = Client::connect(proxy.address());
+            client.send(&startup(&ME));
+            if is_believed {
+                client.logged_in();
+                continue;
+            }
+            let answers = client.rest();
+            let seen = (tags(&answers), answers[0].sqlstate());
+            assert_eq!(seen, ("E".to_owned(), "08006".to_owned()), "{name} {word}");
+        }
+    }
+}
+
 #[test]
 fn queries_copies_and_cancels_go_by_tls_as_without() {
     let certificates = Certificates::new();

@@ -3,6 +3,7 @@
 
 use super::binding::end_point;
 use super::files::{self, Error};
+use super::listed::Clients;
 use super::tunnel::Tunnel;
 use super::{expiry, old};
 use crate::config::{ClientTls, ClientTlsMode, TlsVersions};
@@ -74,9 +75,13 @@ impl ClientTerms {
             .with_protocol_versions(versions(settings.versions))
             .map_err(|error| setup(&error))?;
         let builder = if mode == ClientTlsMode::Verified {
-            let roots = Arc::new(files::authorities(&settings.ca_file)?);
-            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).build();
-            builder.with_client_cert_verifier(verifier.map_err(|error| setup(&error))?)
+            let (roots, listed) = files::authorities(&settings.ca_file)?;
+            let known = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
+            builder.with_client_cert_verifier(Arc::new(Clients {
+                provider: provider(),
+                authorities: known.build().map_err(|error| setup(&error))?,
+                listed,
+            }))
         } else {
             builder.with_no_client_auth()
         };

@@ -1,29 +1,26 @@
-//! When a certificate ends (`notAfter` of RFC 5280).
+//! When a certificate begins and ends (`notBefore` and `notAfter` of RFC 5280).
 
-use super::der::{SEQUENCE, any, element};
+use super::der::any;
+use super::fields::validity;
 use crate::admin::date;
 
 /// A moment whose year has two digits.
 const UTC_TIME: u8 = 0x17;
 /// One whose year has four.
 const GENERALIZED_TIME: u8 = 0x18;
-/// The version of a certificate, which may be missing.
-const VERSION: u8 = 0xa0;
-/// Its serial number.
-const INTEGER: u8 = 0x02;
 
 /// The last moment of a certificate in DER, in seconds since 1970. `None` if it cannot be read.
 pub(super) fn end(certificate: &[u8]) -> Option<u64> {
-    let (inside, _) = element(certificate, SEQUENCE)?;
-    let (rest, _) = element(inside, SEQUENCE)?;
-    let rest = element(rest, VERSION).map_or(rest, |(_, rest)| rest);
-    let (_serial, rest) = element(rest, INTEGER)?;
-    let (_algorithm, rest) = element(rest, SEQUENCE)?;
-    let (_issuer, rest) = element(rest, SEQUENCE)?;
-    let (validity, _) = element(rest, SEQUENCE)?;
+    let (validity, _) = validity(certificate)?;
     let (_, _begin, rest) = any(validity)?;
     let (kind, text, _) = any(rest)?;
     moment(kind, text)
+}
+
+/// Its first moment and its last one.
+pub(super) fn times(certificate: &[u8]) -> Option<(u64, u64)> {
+    let (kind, text, _) = any(validity(certificate)?.0)?;
+    Some((moment(kind, text)?, end(certificate)?))
 }
 
 fn moment(kind: u8, text: &[u8]) -> Option<u64> {

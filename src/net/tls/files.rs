@@ -1,5 +1,6 @@
 //! Keys and certificates, read from files in PEM.
 
+use super::listed::Listed;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -69,15 +70,16 @@ pub(super) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> 
     })
 }
 
-/// The authorities of a file.
-pub(super) fn authorities(path: &Path) -> Result<RootCertStore, Error> {
+/// The authorities of a file, and all that stands in it.
+pub(super) fn authorities(path: &Path) -> Result<(RootCertStore, Listed), Error> {
     let mut roots = RootCertStore::empty();
-    for certificate in certificates(path)? {
-        let added = roots.add(certificate);
+    let all = certificates(path)?;
+    for certificate in &all {
+        let added = roots.add(certificate.clone());
         added.map_err(|source| Error::Authority {
             path: path.to_owned(),
             source,
         })?;
     }
-    Ok(roots)
+    Ok((roots, Listed::new(all)))
 }

@@ -1,14 +1,9 @@
 //! Whose a certificate is, by the names in it.
 
 use super::der::{OBJECT_IDENTIFIER, SEQUENCE, any, element};
+use super::fields::{extension, subject};
 use crate::config::CertName;
 
-/// A truth value.
-const BOOLEAN: u8 = 0x01;
-/// A number.
-const INTEGER: u8 = 0x02;
-/// Bytes.
-const OCTETS: u8 = 0x04;
 /// Text.
 const UTF8: u8 = 0x0c;
 /// Text of letters, digits and a few signs.
@@ -17,12 +12,9 @@ const PRINTABLE: u8 = 0x13;
 const IA5: u8 = 0x16;
 /// A set.
 const SET: u8 = 0x31;
-/// The version of a certificate, which may be missing.
-const VERSION: u8 = 0xa0;
-/// Numbers of whom it is from and for, which nobody uses.
-const UNIQUE: [u8; 2] = [0x81, 0x82];
-/// Its extensions.
-const EXTENSIONS: u8 = 0xa3;
+/// The choices of `GeneralName` for hosts and addresses.
+const DNS: u8 = 0x82;
+const ADDRESS: u8 = 0x87;
 
 /// `commonName`, 2.5.4.3.
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
@@ -35,7 +27,7 @@ pub(super) fn names(certificate: &[u8], kind: CertName) -> Vec<&[u8]> {
     let tag = match kind {
         CertName::Common => return common_name(certificate).into_iter().collect(),
         CertName::Email => 0x81,
-        CertName::Dns => 0x82,
+        CertName::Dns => DNS,
         CertName::Uri => 0x86,
     };
     alternative_names(certificate, tag).unwrap_or_default()
@@ -70,65 +62,64 @@ fn common_name(certificate: &[u8]) -> Option<&[u8]> {
 /// The names for this choice among the alternative ones. `None` if there are none at all, they come
 /// twice, or one could be read in more than one way.
 fn alternative_names(certificate: &[u8], kind: u8) -> Option<Vec<&[u8]>> {
-    let (_, rest) = subject(certificate)?;
-    let (_key, mut rest) = element(rest, SEQUENCE)?;
-    for number in UNIQUE {
-        rest = element(rest, number).map_or(rest, |(_, rest)| rest);
-    }
-    let (extensions, rest) = element(rest, EXTENSIONS)?;
-    let (mut extensions, behind) = element(extensions, SEQUENCE)?;
-    if !rest.is_empty() || !behind.is_empty() {
+    let value = extension(certificate, ALTERNATIVE)??;
+    let (mut all, behind) = element(value, SEQUENCE)?;
+    if !behind.is_empty() {
         return None;
     }
-    let mut found = None;
-    while !extensions.is_empty() {
-        let (extension, rest) = element(extensions, SEQUENCE)?;
-        extensions = rest;
-        let (name, value) = element(extension, OBJECT_IDENTIFIER)?;
-        if name != ALTERNATIVE {
+    let mut names = Vec::new();
+    while !all.is_empty() {
+        let (tag, text, rest) = any(all)?;
+        all = rest;
+        if tag != kind {
             continue;
         }
-        let value = element(value, BOOLEAN).map_or(value, |(_, rest)| rest);
-        let (value, rest) = element(value, OCTETS)?;
-        let (mut all, behind) = element(value, SEQUENCE)?;
-        if !rest.is_empty() || !behind.is_empty() {
+        // They are in ASCII, so a byte of another value has no meaning, and 0 an end for some.
+        let is_clear = !text.is_empty() && text.iter().all(u8::is_ascii) && !text.contains(&0);
+        if !is_clear {
             return None;
         }
-        let mut names = Vec::new();
-        while !all.is_empty() {
-            let (tag, text, rest) = any(all)?;
-            all = rest;
-            if tag != kind {
-                continue;
-            }
-            // They are in ASCII, so a byte of another value has no meaning, and 0 an end for some.
-            let is_clear = !text.is_empty() && text.iter().all(u8::is_ascii) && !text.contains(&0);
-            if !is_clear {
-                return None;
-            }
-            names.push(text);
-        }
-        if found.replace(names).is_some() {
-            return None;
-        }
+        names.push(text);
     }
-    found
+    Some(names)
 }
 
-/// What stands in the subject of a certificate, and what follows it.
-fn subject(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (inside, _) = element(certificate, SEQUENCE)?;
-    let (signed, _) = element(inside, SEQUENCE)?;
-    let rest = element(signed, VERSION).map_or(signed, |(_, rest)| rest);
-    let (_serial, rest) = element(rest, INTEGER)?;
-    let (_algorithm, rest) = element(rest, SEQUENCE)?;
-    let (_issuer, rest) = element(rest, SEQUENCE)?;
-    let (_validity, rest) = element(rest, SEQUENCE)?;
-    element(rest, SEQUENCE)
+/// Whether a certificate names this host as whom it is for (`CN`), and has no alternative names of
+/// hosts or addresses, which would be its only ones: as libpq compares them.
+pub(super) fn is_common_name(certificate: &[u8], host: &str) -> bool {
+    let Some(others) = extension(certificate, ALTERNATIVE) else {
+        return false;
+    };
+    if let Some(others) = others {
+        let Some((mut all, [])) = element(others, SEQUENCE) else {
+            return false;
+        };
+        while !all.is_empty() {
+            match any(all) {
+                Some((DNS | ADDRESS, ..)) | None => return false,
+                Some((_, _, rest)) => all = rest,
+            }
+        }
+    }
+    common_name(certificate).is_some_and(|name| is_host(name, host.as_bytes()))
+}
+
+/// Whether a name is this host, or stands for it: `*.` for one part of its name. An address has no
+/// parts.
+fn is_host(name: &[u8], host: &[u8]) -> bool {
+    let is_address = host.contains(&b':') || host.iter().all(|it| b"0123456789.".contains(it));
+    match name.strip_prefix(b"*") {
+        Some(domain) if domain.len() > 2 && domain.starts_with(b".") && !is_address => {
+            let part = memchr::memchr(b'.', host).filter(|part| *part > 0);
+            part.is_some_and(|part| host[part..].eq_ignore_ascii_case(domain))
+        }
+        _ => name.eq_ignore_ascii_case(host),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::fields::INTEGER;
     use super::*;
     use rcgen::{CertificateParams, CustomExtension, DnType, DnValue, KeyPair, SanType};
 
@@ -293,5 +284,51 @@ mod tests {
         more.push(0);
         let more = CustomExtension::from_oid_content(&[2, 5, 29, 17], more);
         assert!(of(vec![more]).is_empty());
+    }
+
+    #[test]
+    fn a_host_is_named_by_the_subject_if_by_nothing_else() {
+        let dns = |name: &str| SanType::DnsName(name.try_into().unwrap());
+        let address = || SanType::IpAddress([10, 0, 0, 1].into());
+        let email = || SanType::Rfc822Name("jo@example.org".try_into().unwrap());
+        for (others, expected) in [
+            (vec![], true),
+            (vec![email()], true),
+            (vec![dns("other")], false),
+            (vec![dns("common")], false),
+            (vec![email(), address()], false),
+        ] {
+            let certificate = alternative(others.clone(), Vec::new());
+            assert_eq!(
+                is_common_name(&certificate, "Common"),
+                expected,
+                "{others:?}"
+            );
+            assert!(!is_common_name(&certificate, "commons"));
+        }
+        let unclear = CustomExtension::from_oid_content(&[2, 5, 29, 17], vec![SEQUENCE, 9, 0x81]);
+        assert!(!is_common_name(
+            &alternative(Vec::new(), vec![unclear]),
+            "common"
+        ));
+        for (name, host, expected) in [
+            ("*.example.org", "db.example.org", true),
+            ("*.example.org", "DB.Example.ORG", true),
+            ("*.example.org", "a.db.example.org", false),
+            ("*.example.org", "example.org", false),
+            ("*.example.org", ".example.org", false),
+            ("*", "db", false),
+            ("*.", "db.", false),
+            ("d*.example.org", "db.example.org", false),
+            ("*.0.0.1", "127.0.0.1", false),
+            ("127.0.0.1", "127.0.0.1", true),
+            ("::1", "::1", true),
+        ] {
+            assert_eq!(
+                is_host(name.as_bytes(), host.as_bytes()),
+                expected,
+                "{name} {host}"
+            );
+        }
     }
 }

@@ -1,13 +1,13 @@
 //! Certificates of the first version of X.509: what OpenSSL 3.0 makes of a request unless it is
-//! given extensions, as in PostgreSQL's own documentation. webpki does not read them, so they prove
-//! to nobody here who somebody is; but who takes any certificate takes these, and who is shown one
-//! by the proxy may take it.
+//! given extensions, as in PostgreSQL's own documentation. webpki does not read them, so with them
+//! no authority proves who somebody is. But who takes any certificate takes these, and so does who
+//! has this very one in a file of authorities; and who is shown one by the proxy may take it.
 //!
 //! Invariant: that a server has the key of its certificate is proven for these as for others.
 
 use super::der::{SEQUENCE, element};
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::CryptoProvider;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{CertificateError, DigitallySignedStruct, Error, InconsistentKeys, SignatureScheme};
@@ -39,9 +39,25 @@ fn key_info(certificate: &[u8]) -> Option<&[u8]> {
     Some(element(rest, SEQUENCE)?.0)
 }
 
-/// Whether the key of a certificate has signed the handshake; `None` if that is not of the first
-/// version.
-pub(super) fn signed(
+/// Whether the key of a certificate, of whichever version, has signed the handshake.
+pub(super) fn handshake(
+    provider: &CryptoProvider,
+    (message, certificate): (&[u8], &CertificateDer<'_>),
+    signature: &DigitallySignedStruct,
+    version: Version,
+) -> Result<HandshakeSignatureValid, Error> {
+    let algorithms = &provider.signature_verification_algorithms;
+    let outcome = match version {
+        Version::Older => verify_tls12_signature(message, certificate, signature, algorithms),
+        Version::Newer => verify_tls13_signature(message, certificate, signature, algorithms),
+    };
+    outcome.or_else(|error| {
+        signed(provider, (message, certificate), signature, version).unwrap_or(Err(error))
+    })
+}
+
+/// The same; `None` if the certificate is not of the first version.
+fn signed(
     provider: &CryptoProvider,
     (message, certificate): (&[u8], &[u8]),
     signed: &DigitallySignedStruct,
@@ -103,13 +119,18 @@ pub(super) fn pair(
 
 #[cfg(test)]
 mod tests {
-    use super::super::verify::Lenient;
+    use super::super::listed::Listed;
+    use super::super::verify::{Believed, Judge};
     use super::*;
     use rustls::SupportedProtocolVersion;
-    use rustls::pki_types::ServerName;
+    use rustls::client::WebPkiServerVerifier;
+    use rustls::client::danger::ServerCertVerifier as _;
     use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{ServerName, UnixTime};
+    use rustls::time_provider::TimeProvider;
     use rustls::version::{TLS12, TLS13};
-    use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection};
+    use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
+    use std::time::Duration;
 
     // openssl req -new -key v1.key -subj /CN=localhost -out v1.csr
     // openssl x509 -req -in v1.csr -signkey v1.key -days 36500 -out v1.crt
@@ -143,12 +164,25 @@ LbBBT4mscf+Fd2a8x+uxMbM4IOAhsea5EWIfFdl8gEHqCwkPfwsac6OY
         assert!(pair(&provider, vec![newer], other_key).is_ok());
     }
 
-    /// Whether a client that takes any certificate comes to speak to a server with this one, which
+    /// A time at which the certificate is good.
+    const THEN: UnixTime = UnixTime::since_unix_epoch(Duration::from_secs(1_800_000_000));
+
+    #[derive(Debug)]
+    struct Then;
+
+    impl TimeProvider for Then {
+        fn current_time(&self) -> Option<UnixTime> {
+            Some(THEN)
+        }
+    }
+
+    /// Whether a client that decides like this comes to speak to a server with this one, which
     /// signs with the key.
     fn is_taken(
         certificate: &CertificateDer<'static>,
         key: &PrivateKeyDer<'static>,
         version: &'static SupportedProtocolVersion,
+        verifier: Judge,
     ) -> bool {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let signing = provider.key_provider.load_private_key(key.clone_key());
@@ -158,8 +192,7 @@ LbBBT4mscf+Fd2a8x+uxMbM4IOAhsea5EWIfFdl8gEHqCwkPfwsac6OY
             .unwrap()
             .with_no_client_auth()
             .with_cert_resolver(Arc::new(SingleCertAndKey::from(shown)));
-        let verifier = Lenient::any_certificate(Arc::clone(&provider));
-        let client = ClientConfig::builder_with_provider(provider)
+        let client = ClientConfig::builder_with_details(provider, Arc::new(Then))
             .with_protocol_versions(&[version])
             .unwrap()
             .dangerous()
@@ -195,8 +228,15 @@ LbBBT4mscf+Fd2a8x+uxMbM4IOAhsea5EWIfFdl8gEHqCwkPfwsac6OY
         let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let other = PrivateKeyDer::try_from(other.signing_key.serialize_der()).unwrap();
         for version in [&TLS12, &TLS13] {
-            assert!(is_taken(&certificate, &key, version), "{version:?}");
-            assert!(!is_taken(&certificate, &other, version), "{version:?}");
+            let judge = || Judge::any_certificate(provider());
+            assert!(
+                is_taken(&certificate, &key, version, judge()),
+                "{version:?}"
+            );
+            assert!(
+                !is_taken(&certificate, &other, version, judge()),
+                "{version:?}"
+            );
         }
     }
 
@@ -206,6 +246,62 @@ LbBBT4mscf+Fd2a8x+uxMbM4IOAhsea5EWIfFdl8gEHqCwkPfwsac6OY
         assert!(key_info(&certificate).is_some());
         for end in 0..certificate.len() {
             assert_eq!(key_info(&certificate[..end]), None, "{end}");
+        }
+    }
+
+    fn provider() -> Arc<CryptoProvider> {
+        Arc::new(rustls::crypto::ring::default_provider())
+    }
+
+    /// Believes this one alone.
+    fn believing(certificate: &CertificateDer<'static>, by_name: bool) -> Judge {
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate.clone()).unwrap();
+        let authorities =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider()).build();
+        let believed = Believed {
+            authorities: authorities.unwrap(),
+            listed: Listed::new(vec![certificate.clone()]),
+        };
+        Judge::believing(provider(), believed, by_name)
+    }
+
+    #[test]
+    fn who_has_an_old_one_in_his_file_takes_it_of_who_has_its_key() {
+        let certificate = CertificateDer::from_pem_slice(CERTIFICATE).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
+        let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let other_key = PrivateKeyDer::try_from(other.signing_key.serialize_der()).unwrap();
+        for (version, by_name) in [
+            (&TLS12, false),
+            (&TLS13, false),
+            (&TLS12, true),
+            (&TLS13, true),
+        ] {
+            let taken = |certificate, key, by: &CertificateDer<'static>| {
+                is_taken(certificate, key, version, believing(by, by_name))
+            };
+            assert!(taken(&certificate, &key, &certificate), "{version:?}");
+            assert!(
+                !taken(&certificate, &other_key, &certificate),
+                "{version:?}"
+            );
+            assert!(!taken(&certificate, &key, other.cert.der()), "{version:?}");
+            assert!(
+                taken(other.cert.der(), &other_key, other.cert.der()),
+                "{version:?}"
+            );
+        }
+        for (host, by_name, expected) in [
+            ("localhost", true, true),
+            ("127.0.0.1", true, false),
+            ("elsewhere", true, false),
+            ("elsewhere", false, true),
+        ] {
+            let name = ServerName::try_from(host).unwrap();
+            let judge = believing(&certificate, by_name);
+            let outcome = judge.verify_server_cert(&certificate, &[], &name, &[], THEN);
+            assert_eq!(outcome.is_ok(), expected, "{host}: {outcome:?}");
         }
     }
 }

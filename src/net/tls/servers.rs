@@ -4,7 +4,7 @@ use super::clients::{PROTOCOL, provider};
 use super::files::{self, Error};
 use super::old;
 use super::tunnel::Tunnel;
-use super::verify::Lenient;
+use super::verify::{Believed, Judge};
 use crate::config::{Address, Config, ServerTls, ServerTlsMode};
 use rustls::client::{Resumption, WebPkiServerVerifier, danger::ServerCertVerifier};
 use rustls::pki_types::{InvalidDnsNameError, ServerName};
@@ -152,17 +152,18 @@ fn name(host: &str) -> Result<ServerName<'static>, InvalidDnsNameError> {
 fn verifier(settings: &ServerTls) -> Result<Arc<dyn ServerCertVerifier>, Error> {
     let setup = |error: &dyn std::error::Error| Error::Setup(error.to_string());
     if settings.mode < ServerTlsMode::VerifyCa {
-        return Ok(Arc::new(Lenient::any_certificate(provider())));
+        return Ok(Arc::new(Judge::any_certificate(provider())));
     }
     if settings.ca_file.as_os_str().is_empty() {
         let verifier = Verifier::new(provider()).map_err(|error| setup(&error))?;
         return Ok(Arc::new(verifier));
     }
-    let roots = Arc::new(files::authorities(&settings.ca_file)?);
-    let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider()).build();
-    let verifier = verifier.map_err(|error| setup(&error))?;
-    Ok(match settings.mode {
-        ServerTlsMode::VerifyCa => Arc::new(Lenient::any_name(provider(), verifier)),
-        _ => verifier,
-    })
+    let (roots, listed) = files::authorities(&settings.ca_file)?;
+    let known = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider());
+    let believed = Believed {
+        authorities: known.build().map_err(|error| setup(&error))?,
+        listed,
+    };
+    let by_name = settings.mode == ServerTlsMode::VerifyFull;
+    Ok(Arc::new(Judge::believing(provider(), believed, by_name)))
 }

@@ -1,58 +1,60 @@
-//! What a server's certificate need not prove, by libpq's `sslmode`. That the server has the key of
+//! What a server's certificate has to prove, by libpq's `sslmode`. That the server has the key of
 //! the certificate is proven in each mode.
 
+use super::listed::{Listed, Purpose};
+use super::names::is_common_name;
 use super::old::{self, Version};
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 use std::sync::Arc;
 
-/// Believes a server whose certificate names another host, or whatever.
+/// Who is believed: the authorities of a file, and those whose own certificate stands in it.
 #[derive(Debug)]
-pub(super) struct Lenient {
-    provider: Arc<CryptoProvider>,
-    /// Who knows the authorities of which one must have signed it; without, nobody need have.
-    authorities: Option<Arc<WebPkiServerVerifier>>,
+pub(super) struct Believed {
+    pub(super) authorities: Arc<WebPkiServerVerifier>,
+    pub(super) listed: Listed,
 }
 
-impl Lenient {
+/// Decides whether a certificate is the server's.
+#[derive(Debug)]
+pub(super) struct Judge {
+    provider: Arc<CryptoProvider>,
+    /// Who is; without, everybody.
+    believed: Option<Believed>,
+    /// It has to name the host.
+    by_name: bool,
+}
+
+impl Judge {
     /// `prefer` and `require`: any certificate is the server's.
     pub(super) const fn any_certificate(provider: Arc<CryptoProvider>) -> Self {
         Self {
             provider,
-            authorities: None,
+            believed: None,
+            by_name: false,
         }
     }
 
-    /// `verify-ca`: a certificate of the right authority is the server's, whomever it names.
-    pub(super) const fn any_name(
+    /// `verify-ca`: a certificate of the right authority is the server's, whomever it names; or,
+    /// `by_name`, `verify-full`: only if it names the host.
+    pub(super) const fn believing(
         provider: Arc<CryptoProvider>,
-        authorities: Arc<WebPkiServerVerifier>,
+        believed: Believed,
+        by_name: bool,
     ) -> Self {
         Self {
             provider,
-            authorities: Some(authorities),
+            believed: Some(believed),
+            by_name,
         }
-    }
-
-    /// What has come of looking at a signature, unless the certificate is one that is not read.
-    fn else_if_old(
-        &self,
-        outcome: Result<HandshakeSignatureValid, Error>,
-        (message, certificate): (&[u8], &CertificateDer<'_>),
-        signed: &DigitallySignedStruct,
-        version: Version,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        outcome.or_else(|error| {
-            old::signed(&self.provider, (message, certificate), signed, version)
-                .unwrap_or(Err(error))
-        })
     }
 }
 
-impl ServerCertVerifier for Lenient {
+impl ServerCertVerifier for Judge {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -61,16 +63,28 @@ impl ServerCertVerifier for Lenient {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let Some(authorities) = &self.authorities else {
+        let Some(Believed {
+            authorities,
+            listed,
+        }) = &self.believed
+        else {
             return Ok(ServerCertVerified::assertion());
         };
-        match authorities.verify_server_cert(certificate, chain, name, ocsp, now) {
+        let outcome = match listed.look(certificate, now, Purpose::Server) {
+            Some(Ok(())) => of_name(certificate, name),
+            Some(Err(error)) => Err(error),
             // The name is looked at last, when all else is proven.
+            None => authorities
+                .verify_server_cert(certificate, chain, name, ocsp, now)
+                .map(drop),
+        };
+        let outcome = match outcome {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) => Ok(ServerCertVerified::assertion()),
+            )) if !self.by_name || is_common_name(certificate, &name.to_str()) => Ok(()),
             outcome => outcome,
-        }
+        };
+        outcome.map(|()| ServerCertVerified::assertion())
     }
 
     fn verify_tls12_signature(
@@ -79,9 +93,8 @@ impl ServerCertVerifier for Lenient {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        let outcome = verify_tls12_signature(message, certificate, signed, algorithms);
-        self.else_if_old(outcome, (message, certificate), signed, Version::Older)
+        let what = (message, certificate);
+        old::handshake(&self.provider, what, signed, Version::Older)
     }
 
     fn verify_tls13_signature(
@@ -90,13 +103,20 @@ impl ServerCertVerifier for Lenient {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        let outcome = verify_tls13_signature(message, certificate, signed, algorithms);
-        self.else_if_old(outcome, (message, certificate), signed, Version::Newer)
+        let what = (message, certificate);
+        old::handshake(&self.provider, what, signed, Version::Newer)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         let algorithms = &self.provider.signature_verification_algorithms;
         algorithms.supported_schemes()
+    }
+}
+
+/// Whether a certificate has this one among its alternative names. An old one has none.
+fn of_name(certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> Result<(), Error> {
+    match ParsedCertificate::try_from(certificate) {
+        Ok(parsed) => verify_server_name(&parsed, name),
+        Err(_) => Err(CertificateError::NotValidForName.into()),
     }
 }

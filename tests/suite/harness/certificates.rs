@@ -55,6 +55,12 @@ impl Certificates {
         self.sign_for(file, name, &[]);
     }
 
+    /// The same for a host that only the subject names.
+    pub(crate) fn sign_named(&self, file: &str, host: &str) {
+        let usage = ExtendedKeyUsagePurpose::ServerAuth;
+        self.sign_all(file, host, (CertificateParams::default(), usage));
+    }
+
     /// The same, with these names beside.
     pub(crate) fn sign_beside(&self, file: &str, name: &str, beside: Vec<SanType>) {
         let mut params = CertificateParams::default();
@@ -72,6 +78,17 @@ impl Certificates {
         self.sign_all(file, name, (params, usage));
     }
 
+    /// Makes a key and a certificate that is its own authority, as `openssl req -x509` does.
+    pub(crate) fn sign_itself(&self, file: &str, name: &str, hosts: &[&str]) {
+        let hosts: Vec<_> = hosts.iter().map(|&host| host.to_owned()).collect();
+        let mut params = CertificateParams::new(hosts).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        self.write(file, &certificate.pem(), &key);
+    }
+
     fn sign_all(
         &self,
         file: &str,
@@ -83,7 +100,11 @@ impl Certificates {
         params.use_authority_key_identifier_extension = true;
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        std::fs::write(self.path(&format!("{file}.crt")), certificate.pem()).unwrap();
+        self.write(file, &certificate.pem(), &key);
+    }
+
+    fn write(&self, file: &str, certificate: &str, key: &KeyPair) {
+        std::fs::write(self.path(&format!("{file}.crt")), certificate).unwrap();
         let path = self.path(&format!("{file}.key"));
         std::fs::write(&path, key.serialize_pem()).unwrap();
         // libpq refuses a key that others may read.
