@@ -103,7 +103,8 @@ impl Effective {
     pub(super) fn server_tls(&self) -> Result<ServerTls, Error> {
         let mode = match self.text(&settings::SERVER_TLS_SSLMODE)? {
             "disable" => ServerTlsMode::Disable,
-            "prefer" => ServerTlsMode::Prefer,
+            // PgBouncer's does the same: it asks for TLS, and goes on without.
+            "allow" | "prefer" => ServerTlsMode::Prefer,
             "require" => ServerTlsMode::Require,
             "verify-ca" => ServerTlsMode::VerifyCa,
             _ => ServerTlsMode::VerifyFull,

@@ -47,7 +47,8 @@ fn the_server_is_spoken_to_by_tls_if_it_is_who_it_should_be() {
         } else {
             server(Auth::Trust, &certificates, name)
         };
-        let modes = ["disable", "prefer", "require", "verify-ca", "verify-full"];
+        let preferring = if name == "other" { "allow" } else { "prefer" };
+        let modes = ["disable", preferring, "require", "verify-ca", "verify-full"];
         for (word, expected) in modes.into_iter().zip(outcomes) {
             let settings = mode(&certificates, word);
             let proxy = Proxy::with(&server.host_port(), &pairs(&settings));
@@ -155,7 +156,12 @@ fn asked(settings: &[(&'static str, String)], upstream: &Upstream) -> (Proxy, Cl
 #[test]
 fn a_server_without_tls_is_spoken_to_in_the_clear_only_if_that_is_allowed() {
     let certificates = Certificates::new();
-    for (word, goes_on) in [("prefer", true), ("require", false), ("verify-full", false)] {
+    for (word, goes_on) in [
+        ("allow", true),
+        ("prefer", true),
+        ("require", false),
+        ("verify-full", false),
+    ] {
         let upstream = Upstream::listen();
         let (proxy, mut client, mut peer) = asked(&mode(&certificates, word), &upstream);
         peer.send(b"N");

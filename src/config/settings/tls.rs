@@ -64,11 +64,19 @@ pub const CLIENT_TLS_PROTOCOLS: Setting = Setting {
 /// `server_tls_sslmode`: whether the server connections are encrypted.
 pub const SERVER_TLS_SSLMODE: Setting = Setting {
     key: "server_tls_sslmode",
-    kind: ValueForm::Choice(&["disable", "prefer", "require", "verify-ca", "verify-full"]),
+    kind: ValueForm::Choice(&[
+        "disable",
+        "allow",
+        "prefer",
+        "require",
+        "verify-ca",
+        "verify-full",
+    ]),
     default: Some("disable"),
     what: "Whether the server is spoken to by TLS, unless by its Unix socket: disable never; \
-           prefer if it knows TLS; require always, whatever certificate it has; verify-ca if an \
-           authority of server_tls_ca_file has signed it; verify-full if it names the host, too.",
+           allow and prefer if it knows TLS; require always, whatever certificate it has; \
+           verify-ca if an authority of server_tls_ca_file has signed it; verify-full if it names \
+           the host, too.",
     because: "a proxy stands beside its server, usually; and a client that encrypts, and logs in \
               by SCRAM, is told by a server that encrypts, too, that somebody stands between.",
 };
