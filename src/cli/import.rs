@@ -3,7 +3,9 @@
 mod connection;
 mod keys;
 mod lines;
+mod protocols;
 mod table;
+mod values;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,14 +14,17 @@ use anyhow::Context;
 use clap::Args;
 
 use crate::config::settings::{
-    DATABASE_AUTH_DBNAME, DATABASE_AUTH_USER, DATABASE_MAX_CONNECTIONS, DATABASE_MIN_POOL_SIZE,
-    DATABASE_POOL_SIZE, DATABASE_RESERVE_POOL_SIZE, DATABASE_UPSTREAM,
+    CLIENT_TLS_PROTOCOLS, DATABASE_AUTH_DBNAME, DATABASE_AUTH_USER, DATABASE_MAX_CONNECTIONS,
+    DATABASE_MIN_POOL_SIZE, DATABASE_POOL_SIZE, DATABASE_RESERVE_POOL_SIZE, DATABASE_UPSTREAM,
+    PEERS,
 };
 use crate::config::{Config, FALLBACK, SETTINGS, Setting, ValueForm};
 use crate::config::{WrittenDatabase, show_databases};
 use keys::{ASKERS, DEFAULTS, OF_DATABASES, OTHERWISE, RENAMED, SAME};
 use lines::{Entry, entries};
-use table::{Table, add, is_unbounded, said, servers};
+use protocols::{of_clients, of_servers};
+use table::{Table, add, address, are_paired, is_unbounded, said, servers};
+use values::{is_accepted, items};
 
 /// Arguments of `import`.
 #[derive(Debug, Args)]
@@ -68,13 +73,6 @@ const HAS_PASSWORD: &str = "has a password, which is not shown: write it in the 
 const HAS_LOST_PASSWORD: &str = "has a password and no user: write it in auth_file, in a line for \
     each user";
 
-const fn password_note(has_user: bool) -> &'static str {
-    match has_user {
-        true => HAS_PASSWORD,
-        false => HAS_LOST_PASSWORD,
-    }
-}
-
 /// Where the server listens if nothing else is said.
 const SERVER_PORT: &str = "5432";
 
@@ -113,6 +111,7 @@ fn translate(text: &str, file: &Path) -> String {
         match entry.section.as_str() {
             "databases" => to.database(entry),
             "pgbouncer" => to.setting(entry),
+            "peers" => to.peer(entry),
             _ => to.note(entry, "has no equivalent"),
         }
     }
@@ -152,7 +151,16 @@ impl Translation {
                     .map(str::to_owned)
                     .collect();
             }
-            "listen_port" => self.port = Some(entry.value.clone()),
+            "listen_port" => match entry.value.parse::<u16>() {
+                Ok(1..) => self.port = Some(entry.value.clone()),
+                _ => self.note(entry, "is not a port"),
+            },
+            "client_tls_protocols" => self.protocols(entry),
+            "server_tls_protocols" => {
+                if let Some(why) = of_servers(&entry.value) {
+                    self.note(entry, why);
+                }
+            }
             "unix_socket_dir" => {}
             "pool_mode" => {
                 if let Some(mode) = self.pool_mode(entry, &entry.value)
@@ -163,6 +171,30 @@ impl Translation {
             }
             key => self.usual(entry, key),
         }
+    }
+
+    /// The versions of TLS that clients may speak.
+    fn protocols(&mut self, entry: &Entry) {
+        let (ours, why) = of_clients(&entry.value);
+        if let Some(ours) = ours {
+            self.set(CLIENT_TLS_PROTOCOLS.key, ours);
+        }
+        if let Some(why) = why {
+            self.note(entry, why);
+        }
+    }
+
+    /// A line of `[peers]`: another instance.
+    fn peer(&mut self, entry: &Entry) {
+        let pairs = connection::pairs(&entry.value);
+        let value = |name: &str| connection::value(&pairs, name);
+        let Some(host) = value("host").filter(|host| !host.is_empty()) else {
+            return self.note(entry, "has no host");
+        };
+        let peer = address(host, value("port").unwrap_or(PORT));
+        let before = self.settings.iter().find(|(key, _)| *key == PEERS.key);
+        let all = before.map_or_else(|| peer.clone(), |(_, all)| format!("{all},{peer}"));
+        self.set(PEERS.key, &all);
     }
 
     /// Where PgBouncer has its socket.
@@ -221,14 +253,12 @@ impl Translation {
     /// A line of `[databases]`.
     fn database(&mut self, entry: &Entry) {
         let pairs = connection::pairs(&entry.value);
-        let value = |name: &str| {
-            let found = pairs.iter().find(|(key, _)| key == name);
-            found.map(|(_, value)| value.as_str())
-        };
-        let name = entry.key.trim_matches('"');
+        let value = |name: &str| connection::value(&pairs, name);
+        let name = entry.key.as_str();
         // PgBouncer looks for the server's socket where it has its own.
         let host = value("host").unwrap_or_else(|| self.directory());
-        let servers = servers(host, value("port").unwrap_or(SERVER_PORT));
+        let port = value("port").unwrap_or(SERVER_PORT);
+        let (servers, are_paired) = (servers(host, port), are_paired(host, port));
         let has_choice = servers.len() > 1;
         let mut database = Table::new(name);
         database.set("upstream", servers);
@@ -265,7 +295,8 @@ impl Translation {
         self.databases.retain(|known| known.name != name);
         self.databases.push(database.0);
         if value("password").is_some() {
-            self.note(entry, password_note(value("user").is_some()));
+            let why = value("user").map_or(HAS_LOST_PASSWORD, |_| HAS_PASSWORD);
+            self.note(entry, why);
         }
         let known = ["host", "port", "dbname", "user", "password", "pool_mode"];
         for (key, why) in OF_DATABASES {
@@ -286,6 +317,9 @@ impl Translation {
             let why = format!("has what has no equivalent: {}", others.join(", "));
             self.note(entry, &why);
         }
+        if !are_paired {
+            self.note(entry, "has neither one port nor one for each host");
+        }
         if has_choice && is_balanced {
             self.note(entry, "takes its hosts at random, and not in turn");
         }
@@ -293,12 +327,11 @@ impl Translation {
 
     fn addresses(&mut self) {
         let port = self.port.as_deref().unwrap_or(PORT);
-        let address = |host: &String| match host.as_str() {
-            "*" => format!("0.0.0.0:{port}"),
-            host if host.contains(':') => format!("[{host}]:{port}"),
-            host => format!("{host}:{port}"),
+        let listened = |host: &String| match host.as_str() {
+            "*" => address("0.0.0.0", port),
+            host => address(host, port),
         };
-        let mut all: Vec<_> = self.addresses.iter().map(address).collect();
+        let mut all: Vec<_> = self.addresses.iter().map(listened).collect();
         if self.addresses.iter().any(|host| host == "*") {
             let note = format!(
                 "[pgbouncer] listen_addr * is IPv4 alone here: with [::]:{port} in its place \
@@ -383,6 +416,15 @@ impl Translation {
         let mut tables = self.databases.iter();
         let is_asked = |table: &WrittenDatabase| said(table, &DATABASE_AUTH_USER).is_some();
         let has_asker = self.has("auth_user") || tables.any(is_asked);
+        let is_by_rules = self.settings.contains(&("auth_type", "hba".to_owned()));
+        for key in ["auth_hba_file", "auth_ident_file"] {
+            if self.has(key) && !is_by_rules {
+                self.settings.retain(|(known, _)| *known != key);
+                self.notes.push(format!(
+                    "[pgbouncer] {key} is left out: PgBouncer reads it for auth_type = hba only"
+                ));
+            }
+        }
         if !self.has("auth_type") && (self.has("auth_file") || has_asker) {
             // PgBouncer's default, which is not ours.
             self.set("auth_type", "md5");
@@ -439,25 +481,6 @@ impl Translation {
             let _ = writeln!(out, "# {note}");
         }
         out
-    }
-}
-
-fn items(setting: &Setting, value: &str) -> Vec<String> {
-    match setting.kind {
-        ValueForm::Addresses => value.split(',').map(str::to_owned).collect(),
-        _ => vec![value.to_owned()],
-    }
-}
-
-/// Whether the setting has this value here, too.
-fn is_accepted(setting: &Setting, value: &str) -> bool {
-    match setting.kind {
-        ValueForm::Choice(words) => words.contains(&value),
-        ValueForm::Switch => ["on", "off"].contains(&value),
-        ValueForm::Integer { min, max } => value
-            .parse::<u64>()
-            .is_ok_and(|number| (min..=max).contains(&number)),
-        _ => true,
     }
 }
 

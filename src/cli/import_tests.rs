@@ -76,7 +76,8 @@ fn a_file_is_translated_and_what_is_lost_is_said() {
              be larger",
             "# line 19: [pgbouncer] default_pool_size has a value that has no equivalent",
             "# line 23: %include has no equivalent",
-            "# [pgbouncer] has defaults that are others here: server_connect_timeout = 15",
+            "# [pgbouncer] has defaults that are others here: server_connect_timeout = 15, \
+             log_connections = 1, log_disconnections = 1",
             "# [pgbouncer] auth_query runs in the database postgres for clients of databases that \
              have no table, and not in theirs: what it calls has to be there, or in auth_dbname",
         ]
@@ -339,4 +340,136 @@ fn what_is_included_is_read_where_it_stands() {
     assert!(out.contains(&odd), "{out}");
     let missing = "# line 5: %include has no equivalent";
     assert!(out.contains(missing), "{out}");
+}
+
+#[test]
+fn modes_of_tls_have_the_same_names() {
+    let text = "[databases]\n* = host=h\n[pgbouncer]\nserver_tls_sslmode = ";
+    for mode in ["disable", "allow", "prefer", "require", "verify-full"] {
+        let out = read(&format!("{text}{mode}\n"));
+        let line = format!("server_tls_sslmode = \"{mode}\"");
+        assert!(out.lines().any(|other| other == line), "{out}");
+        assert!(Config::from_text(&out).is_ok(), "{out}");
+    }
+}
+
+#[test]
+fn rules_that_nobody_reads_are_left_out() {
+    let text = "[databases]\n* = host=h\n[pgbouncer]\nauth_file = /u\nauth_hba_file = /h\n\
+                auth_ident_file = /i\n";
+    for kind in ["", "auth_type = md5\n", "auth_type = scram-sha-256\n"] {
+        let out = read(&format!("{text}{kind}"));
+        assert!(Config::from_text(&out).is_ok(), "{out}");
+        for key in ["auth_hba_file", "auth_ident_file"] {
+            let note = format!(
+                "# [pgbouncer] {key} is left out: PgBouncer reads it for auth_type = hba only\n"
+            );
+            assert!(out.contains(&note), "{out}");
+        }
+        assert!(!out.contains("auth_hba_file ="), "{out}");
+    }
+}
+
+#[test]
+fn peers_are_peers() {
+    let text = "[databases]\n* = host=h\n[peers]\n1 = host=10.0.0.1 port=6543\n\
+                2 = host=/run/b\n3 = host=::1 pool_size=2\n4 = port=1\n\
+                [pgbouncer]\npeer_id = 1\n";
+    let out = read(text);
+    let line = "peers = [\"10.0.0.1:6543\", \"/run/b/.s.PGSQL.6432\", \"[::1]:6432\"]\n";
+    assert!(out.contains(line), "{out}");
+    assert!(out.contains("# line 7: [peers] 4 has no host\n"), "{out}");
+    assert!(
+        out.contains("# line 9: [pgbouncer] peer_id is not needed: "),
+        "{out}"
+    );
+    assert!(Config::from_text(&out).is_ok(), "{out}");
+}
+
+#[test]
+fn versions_of_tls_are_those_that_are_spoken() {
+    let of = |side: &str, value: &str| {
+        let text =
+            format!("[databases]\n* = host=h\n[pgbouncer]\n{side}_tls_protocols = {value}\n");
+        let out = read(&text);
+        let set = out
+            .lines()
+            .find(|line| line.starts_with("client_tls_protocols"));
+        let set = set.map(|line| line.replace("client_tls_protocols = ", ""));
+        let key = format!("{side}_tls_protocols ");
+        let is_note = |line: &&str| line.starts_with('#') && line.contains(&key);
+        let note = out.lines().find(is_note).map(str::to_owned);
+        (set.unwrap_or_default(), note.unwrap_or_default())
+    };
+    for (value, ours, note) in [
+        ("secure", "\"secure\"", ""),
+        ("tlsv1.2,tlsv1.3", "\"secure\"", ""),
+        ("TLSv1.3", "\"tlsv1.3\"", ""),
+        ("tlsv1.2", "\"tlsv1.2\"", ""),
+        ("all", "\"secure\"", "are not spoken here"),
+        ("tlsv1.1, tlsv1.2", "\"tlsv1.2\"", "are not spoken here"),
+        ("tlsv1.1", "", "no equivalent"),
+        ("hunter2", "", "no equivalent"),
+    ] {
+        let (set, said) = of("client", value);
+        assert_eq!(set, ours, "{value}");
+        assert!(
+            said.contains(note) && said.is_empty() == note.is_empty(),
+            "{value}: {said}"
+        );
+    }
+    for (value, note) in [
+        ("secure", ""),
+        ("tlsv1.2,tlsv1.3", ""),
+        ("all", "are not spoken here"),
+        ("tlsv1.3", "1.2 and 1.3 are both spoken"),
+    ] {
+        let (set, said) = of("server", value);
+        assert_eq!(set, "");
+        assert!(
+            said.contains(note) && said.is_empty() == note.is_empty(),
+            "{value}: {said}"
+        );
+    }
+}
+
+#[test]
+fn names_in_quotes_are_read_as_pgbouncer_reads_them() {
+    let out = read("[databases]\n\"x\"\"y\" = host=h\n\"a=b\"=host=h\n\"c\" = host=h dbname=d\n");
+    let config = Config::from_text(&out).expect(&out);
+    for name in ["x\"y", "a=b", "c"] {
+        assert!(
+            config.databases.find(name.as_bytes()).is_some(),
+            "{name}: {out}"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_port_is_said_to_be_none() {
+    for port in ["abc", "0", "70000", ""] {
+        let out = read(&format!(
+            "[databases]\n* = host=h\n[pgbouncer]\nlisten_port = {port}\n"
+        ));
+        assert!(out.contains("listen = [\"/tmp/.s.PGSQL.6432\"]\n"), "{out}");
+        assert!(
+            out.contains("# line 4: [pgbouncer] listen_port is not a port\n"),
+            "{out}"
+        );
+    }
+}
+
+#[test]
+fn each_host_has_its_own_port() {
+    let out =
+        read("[databases]\na = host=a,b port=1,2\nb = host=a,b port=3\nc = host=a,b,c port=1,2\n");
+    for line in [
+        "upstream = [\"a:1\", \"b:2\"]\n",
+        "upstream = [\"a:3\", \"b:3\"]\n",
+        "upstream = [\"a:1\", \"b:2\", \"c:2\"]\n",
+        "# line 4: [databases] c has neither one port nor one for each host\n",
+    ] {
+        assert!(out.contains(line), "{out}");
+    }
+    assert_eq!(out.matches("neither one port").count(), 1, "{out}");
 }

@@ -8,7 +8,7 @@ pub(super) fn pairs(text: &str) -> Vec<(String, String)> {
     while let Some((key, tail)) = rest.split_once('=') {
         let tail = tail.trim_start();
         let (value, tail) = match tail.strip_prefix('\'') {
-            Some(quoted) => unquoted(quoted),
+            Some(quoted) => unquoted(quoted, '\''),
             None => {
                 let end = tail.find(char::is_whitespace).unwrap_or(tail.len());
                 let (value, tail) = tail.split_at(end);
@@ -21,15 +21,21 @@ pub(super) fn pairs(text: &str) -> Vec<(String, String)> {
     pairs
 }
 
-/// The text up to the quote that ends it, and what follows.
-fn unquoted(text: &str) -> (String, &str) {
+/// The value of the first pair of this name.
+pub(super) fn value<'p>(pairs: &'p [(String, String)], name: &str) -> Option<&'p str> {
+    let found = pairs.iter().find(|(key, _)| key == name);
+    found.map(|(_, value)| value.as_str())
+}
+
+/// The text up to the quote that ends it, in which two stand for one, and what follows.
+pub(super) fn unquoted(text: &str, quote: char) -> (String, &str) {
     let mut out = String::new();
     let mut rest = text;
-    while let Some((piece, tail)) = rest.split_once('\'') {
+    while let Some((piece, tail)) = rest.split_once(quote) {
         out.push_str(piece);
-        match tail.strip_prefix('\'') {
+        match tail.strip_prefix(quote) {
             Some(tail) => {
-                out.push('\'');
+                out.push(quote);
                 rest = tail;
             }
             None => return (out, tail),

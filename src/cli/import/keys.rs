@@ -1,7 +1,7 @@
 //! What the settings of `PgBouncer` are here.
 
 /// Settings that have the same name and the same values here.
-pub(super) const SAME: [&str; 28] = [
+pub(super) const SAME: [&str; 27] = [
     "admin_users",
     "auth_dbname",
     "auth_file",
@@ -13,7 +13,6 @@ pub(super) const SAME: [&str; 28] = [
     "client_tls_ca_file",
     "client_tls_cert_file",
     "client_tls_key_file",
-    "client_tls_protocols",
     "client_tls_sslmode",
     "default_pool_size",
     "log_connections",
@@ -33,7 +32,7 @@ pub(super) const SAME: [&str; 28] = [
 ];
 
 /// Settings that are not here, and what is done in their stead.
-pub(super) const OTHERWISE: [(&str, &str); 12] = [
+pub(super) const OTHERWISE: [(&str, &str); 13] = [
     ("server_reset_query", RESET),
     ("server_reset_query_always", RESET),
     ("server_check_query", LISTENED),
@@ -50,6 +49,11 @@ pub(super) const OTHERWISE: [(&str, &str); 12] = [
     (
         "max_prepared_statements",
         "is not needed: a client that prepares statements itself keeps its server connection",
+    ),
+    (
+        "peer_id",
+        "is not needed: cancel requests that nobody here knows go to all of peers, which may name \
+         this instance, too",
     ),
     ("logfile", STARTED),
     ("pidfile", STARTED),
@@ -94,9 +98,11 @@ pub(super) const RENAMED: [(&str, &str); 11] = [
 ];
 
 /// Defaults that are others here: what is said of them, and our name of the setting.
-pub(super) const DEFAULTS: [(&str, &str); 4] = [
+pub(super) const DEFAULTS: [(&str, &str); 6] = [
     ("max_client_conn = 100", "max_clients"),
     ("server_idle_timeout = 600", "server_idle_timeout_s"),
     ("client_login_timeout = 60", "login_timeout_s"),
     ("server_connect_timeout = 15", "connect_timeout_s"),
+    ("log_connections = 1", "log_connections"),
+    ("log_disconnections = 1", "log_disconnections"),
 ];

@@ -1,5 +1,6 @@
 //! The lines of a pgbouncer.ini that say something, and those of the files that it includes.
 
+use super::connection::unquoted;
 use std::path::Path;
 
 /// What has another file read.
@@ -17,8 +18,8 @@ pub(super) struct Entry {
     pub(super) value: String,
 }
 
-/// The lines of `text`, which stands in `file`. A value may stand in quotes, in which two stand for
-/// one; they are kept. A file that cannot be read leaves the line that includes it.
+/// The lines of `text`, which stands in `file`. A value may stand in quotes, which are kept. A file
+/// that cannot be read leaves the line that includes it.
 pub(super) fn entries(text: &str, file: &Path) -> Vec<Entry> {
     let mut found = Vec::new();
     read(text, (file, ""), "", 0, &mut found);
@@ -50,10 +51,11 @@ fn read(
             continue;
         }
         // What says nothing of its section is of none.
-        let (section, key, value) = match line.split_once('=') {
-            Some((key, value)) => (section, key, value),
-            None if line.starts_with(INCLUDE) => ("", INCLUDE, ""),
-            None => ("", "a line without =", ""),
+        let nothing = |key: &str| ("", (key.to_owned(), ""));
+        let (section, (key, value)) = match pair(line) {
+            Some(pair) => (section, pair),
+            None if line.starts_with(INCLUDE) => nothing(INCLUDE),
+            None => nothing("a line without ="),
         };
         let number = index + 1;
         found.push(Entry {
@@ -62,10 +64,23 @@ fn read(
                 file => format!("line {number} of {file}"),
             },
             section: section.to_owned(),
-            key: key.trim().to_owned(),
+            key,
             value: value.trim().to_owned(),
         });
     }
+}
+
+/// The key of a line and its value. The name of a database may stand in double quotes, in which two
+/// stand for one.
+fn pair(line: &str) -> Option<(String, &str)> {
+    if let Some(quoted) = line.strip_prefix('"') {
+        let (key, rest) = unquoted(quoted, '"');
+        if let Some(value) = rest.trim_start().strip_prefix('=') {
+            return Some((key, value));
+        }
+    }
+    let (key, value) = line.split_once('=')?;
+    Some((key.trim().to_owned(), value))
 }
 
 /// What stands in a file that is included. PgBouncer looks for it where it runs; nobody knows where

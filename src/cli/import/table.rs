@@ -44,19 +44,33 @@ pub(super) fn is_unbounded(table: &WrittenDatabase, gives_back: bool) -> bool {
     is_session && said(table, &DATABASE_POOL_SIZE).is_none()
 }
 
-/// The addresses of the hosts of a line, which are separated by commas.
-pub(super) fn servers(hosts: &str, port: &str) -> Vec<String> {
+/// The addresses of the hosts of a line, which are separated by commas. So are their ports, unless
+/// there is one for all.
+pub(super) fn servers(hosts: &str, ports: &str) -> Vec<String> {
     let hosts = hosts.split(',').map(str::trim);
-    let address = |host: &str| match host {
-        path if path.starts_with('/') => format!("{path}/.s.PGSQL.{port}"),
-        host if host.contains(':') => format!("[{host}]:{port}"),
-        host => format!("{host}:{port}"),
-    };
+    let ports: Vec<_> = ports.split(',').map(str::trim).collect();
+    let last = ports.last().copied().unwrap_or_default();
+    let ports = ports.iter().copied().chain(std::iter::repeat(last));
     let mut servers: Vec<String> = Vec::new();
-    for server in hosts.map(address) {
+    for server in hosts.zip(ports).map(|(host, port)| address(host, port)) {
         if !servers.contains(&server) {
             servers.push(server);
         }
     }
     servers
+}
+
+/// Whether each host of a line has a port, or one is for all.
+pub(super) fn are_paired(hosts: &str, ports: &str) -> bool {
+    let count = |text: &str| text.split(',').count();
+    [1, count(hosts)].contains(&count(ports))
+}
+
+/// Where something listens on this port of a host, or in this directory.
+pub(super) fn address(host: &str, port: &str) -> String {
+    match host {
+        path if path.starts_with('/') => format!("{path}/.s.PGSQL.{port}"),
+        host if host.contains(':') => format!("[{host}]:{port}"),
+        host => format!("{host}:{port}"),
+    }
 }
