@@ -1,8 +1,13 @@
 //! How a client is told that it does not come in.
 
+use super::MAX_NAME;
 use super::hba::Caller;
 use crate::reason::LoginRefused;
 use crate::wire::backend;
+use std::borrow::Cow;
+
+/// How many names of a certificate stand in the log at most.
+const NAMES_SHOWN: usize = 4;
 
 /// Why a client is refused, as it is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,7 +15,7 @@ pub struct Refusal {
     sqlstate: &'static str,
     why: LoginRefused,
     /// Without the name of the user.
-    reason: &'static str,
+    reason: Cow<'static, str>,
     /// What the client is told, if that is not the reason.
     text: Option<Vec<u8>>,
 }
@@ -25,7 +30,7 @@ impl Refusal {
         Self {
             sqlstate,
             why,
-            reason,
+            reason: Cow::Borrowed(reason),
             text: None,
         }
     }
@@ -51,8 +56,8 @@ impl Refusal {
 
     /// The same to the client, with another reason for the log.
     #[must_use]
-    pub const fn because(mut self, reason: &'static str) -> Self {
-        self.reason = reason;
+    pub fn because(mut self, reason: &'static str) -> Self {
+        self.reason = Cow::Borrowed(reason);
         self
     }
 
@@ -66,22 +71,29 @@ impl Refusal {
         }
     }
 
-    /// The certificate that was shown is not for this user, or none was shown.
+    /// The certificate that was shown is for others than this user, of these names, or none was
+    /// shown. Which they are is for the log alone.
     #[must_use]
-    pub fn no_certificate(user: &[u8]) -> Self {
-        let text = [
-            b"certificate authentication failed for user \"",
-            user,
-            b"\"",
-        ]
-        .concat();
+    pub fn no_certificate(user: &[u8], names: &[&[u8]]) -> Self {
+        let front = b"certificate authentication failed for user \"";
+        let text = [&front[..], user, b"\""].concat();
+        let reason = match names {
+            [] => Cow::Borrowed("no certificate for the user was shown"),
+            names => {
+                let names = names.iter().take(NAMES_SHOWN).map(|name| {
+                    let name = String::from_utf8_lossy(name.get(..MAX_NAME).unwrap_or(name));
+                    format!("{name:?}")
+                });
+                let names = names.collect::<Vec<_>>().join(", ");
+                Cow::Owned(format!(
+                    "the certificate that was shown is for another: {names}"
+                ))
+            }
+        };
         Self {
             text: Some(text),
-            ..Self::why(
-                LoginRefused::Certificate,
-                "28000",
-                "no certificate for the user was shown",
-            )
+            reason,
+            ..Self::why(LoginRefused::Certificate, "28000", "")
         }
     }
 
@@ -185,8 +197,8 @@ impl Refusal {
 
     /// Why, without the user's name.
     #[must_use]
-    pub const fn reason(&self) -> &'static str {
-        self.reason
+    pub fn reason(&self) -> &str {
+        &self.reason
     }
 
     /// Appends the ErrorResponse.
@@ -199,6 +211,27 @@ impl Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whose_certificate_was_shown_is_for_the_log_alone() {
+        let refused = |names: &[&[u8]]| {
+            let refusal = Refusal::no_certificate(b"joe", names);
+            let mut out = Vec::new();
+            refusal.put(&mut out);
+            let said = String::from_utf8_lossy(&out).into_owned();
+            assert!(said.contains("certificate authentication failed for user \"joe\""));
+            assert!(!said.contains("bob"), "{said}");
+            refusal.reason().to_owned()
+        };
+        assert_eq!(refused(&[]), "no certificate for the user was shown");
+        let front = "the certificate that was shown is for another: ";
+        assert_eq!(refused(&[b"bob"]), format!("{front}\"bob\""));
+        let names = [&b"bob\n\"INFO"[..], b"b", b"c", b"d", b"e"];
+        let expected = format!("{front}\"bob\\n\\\"INFO\", \"b\", \"c\", \"d\"");
+        assert_eq!(refused(&names), expected);
+        let long = [b'x'; 5000];
+        assert!(refused(&[&long]).len() < 200);
+    }
 
     /// The texts are those of `auth.c`.
     #[test]

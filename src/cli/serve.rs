@@ -79,7 +79,7 @@ async fn serve(config: Config, sources: Sources, output: &Output) -> anyhow::Res
     let [summary, hangup, ignored] = others.map(signal);
     let upstream = config.shown_servers();
     let mode = config.mode;
-    let warnings = [config.tls_conflict(), config.password_hint()];
+    let warnings = config.obstacles();
     let proxy = Proxy::bind(config).await?;
     for sentence in warnings.into_iter().flatten() {
         tracing::warn!("{sentence}");

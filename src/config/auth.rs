@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::settings::{self, Setting};
-use super::{ClientTlsMode, Config, Effective, Error, FALLBACK, WrittenDatabase, refuse};
+use super::{Address, ClientTlsMode, Config, Effective, Error, FALLBACK, WrittenDatabase, refuse};
 
 /// How clients prove who they are, and from where it is known who they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,6 +106,16 @@ impl Config {
         (self.auth.kind == AuthType::Plain && is_open).then_some(
             "auth_type asks for passwords as they are, so clients that come over a network are \
              refused: set client_tls_sslmode, or another auth_type",
+        )
+    }
+
+    /// That nobody comes the way on which users of this machine are known.
+    #[must_use]
+    pub fn peer_hint(&self) -> Option<&'static str> {
+        let has_socket = self.listen.iter().any(|it| matches!(it, Address::Unix(_)));
+        (self.auth.kind == AuthType::Peer && !has_socket).then_some(
+            "auth_type = peer lets in nobody who comes by TCP, and listen has no Unix socket, so \
+             nobody can come in: add the path of one to listen, or set another auth_type",
         )
     }
 

@@ -419,6 +419,16 @@ fn who_is_asked_by_the_proxy_must_be_known_from_somewhere() {
     }
     let config = with(&[("auth_type", "peer"), user]).expect("valid");
     assert_eq!(config.auth.kind, AuthType::Peer);
+    // Which users of this machine are known by Unix sockets only.
+    assert!(
+        config
+            .warnings()
+            .iter()
+            .any(|it| it.contains("auth_type = peer lets in nobody"))
+    );
+    let both = ("listen", "127.0.0.1:1,/run/p/.s.PGSQL.1");
+    let config = with(&[("auth_type", "peer"), user, both]).expect("valid");
+    assert_eq!(config.obstacles(), [None; 3]);
     let plain = with(&[("auth_type", "plain"), ("auth_user", "u")]).expect("valid");
     assert!(plain.password_hint().is_some() && relayed.password_hint().is_none());
     // What relayed logins cannot have, others can.

@@ -12,10 +12,14 @@ impl Config {
             Mode::Observe => Some("mode = observe: what could be converted is only counted"),
             Mode::Off => Some("mode = off: nothing is converted"),
         };
-        let all = [self.tls_conflict(), self.password_hint(), mode];
-        let all = all
-            .into_iter()
-            .chain([self.pool_hint(), self.warmth_hint()]);
+        let hints = [mode, self.pool_hint(), self.warmth_hint()];
+        let all = self.obstacles().into_iter().chain(hints);
         all.flatten().collect()
+    }
+
+    /// What cannot work as it is set.
+    #[must_use]
+    pub fn obstacles(&self) -> [Option<&'static str>; 3] {
+        [self.tls_conflict(), self.password_hint(), self.peer_hint()]
     }
 }

@@ -28,7 +28,7 @@ pub(super) async fn dial(
         return Ok(stream);
     };
     let failed = |error: io::Error| {
-        tracing::warn!(%error, "no TLS with the server");
+        tracing::warn!(server = %endpoint.address, %error, "no TLS with the server");
         ConnectionError::UpstreamTls(error)
     };
     let tunnel = tunnel.map_err(|error| failed(io::Error::other(error)))?;

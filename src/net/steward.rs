@@ -373,9 +373,11 @@ fn own_door(
 
 /// Says in the log what does not work as it is set now, as the start would.
 fn tell_warnings(before: &Config, after: &Config) {
-    let all = |config: &Config| [config.tls_conflict(), config.password_hint()];
-    let known = all(before);
-    let new = all(after).into_iter().filter(|it| !known.contains(it));
+    let known = before.obstacles();
+    let new = after
+        .obstacles()
+        .into_iter()
+        .filter(|it| !known.contains(it));
     new.flatten()
         .for_each(|sentence| tracing::warn!("{sentence}"));
 }

@@ -244,8 +244,9 @@ impl Door {
             AuthType::Cert => {
                 let shown = client.tls();
                 let names = shown.map(|tunnel| tunnel.client_names(self.settings.cert_name));
-                let mut names = names.unwrap_or_default().into_iter();
-                (!names.any(may_be)).then(|| Refusal::no_certificate(user))
+                let names = names.unwrap_or_default();
+                let is_user = names.iter().any(|name| may_be(name));
+                (!is_user).then(|| Refusal::no_certificate(user, &names))
             }
             AuthType::Peer => {
                 let uid = client.user();

@@ -4,7 +4,10 @@ use super::listed::Listed;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
 
 /// Why TLS cannot be had with these files.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +22,13 @@ pub enum Error {
         /// What is wrong.
         source: pem::Error,
     },
+    /// A private key that takes a passphrase.
+    #[error(
+        "the private key in {} is encrypted: expected one without a passphrase, as openssl pkey \
+         -in FILE -out NEWFILE writes it",
+        _0.display()
+    )]
+    Encrypted(PathBuf),
     /// A certificate of an authority that is none.
     #[error("cannot trust the certificates of {}: {source}", path.display())]
     Authority {
@@ -63,11 +73,32 @@ pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
 
 /// The first private key of a file.
 pub(super) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
-    PrivateKeyDer::from_pem_file(path).map_err(|source| Error::File {
-        what: "a private key",
-        path: path.to_owned(),
-        source,
+    if std::fs::metadata(path).is_ok_and(|metadata| is_readable_by_others(&metadata)) {
+        let path = path.display();
+        tracing::warn!(%path, "others on this machine can read the private key in this file");
+    }
+    PrivateKeyDer::from_pem_file(path).map_err(|source| match is_encrypted(path) {
+        true => Error::Encrypted(path.to_owned()),
+        false => Error::File {
+            what: "a private key",
+            path: path.to_owned(),
+            source,
+        },
     })
+}
+
+/// Whether others than its owner can read a file; but a group may read what is root's, as
+/// PostgreSQL has it.
+fn is_readable_by_others(metadata: &Metadata) -> bool {
+    let others = if metadata.uid() == 0 { 0o007 } else { 0o077 };
+    metadata.mode() & others != 0
+}
+
+/// Whether what stands in a file takes a passphrase.
+fn is_encrypted(path: &Path) -> bool {
+    let text = std::fs::read(path).map(Zeroizing::new).unwrap_or_default();
+    let has = |sign: &[u8]| memchr::memmem::find(&text, sign).is_some();
+    has(b"BEGIN ENCRYPTED PRIVATE KEY") || has(b"Proc-Type: 4,ENCRYPTED")
 }
 
 /// The authorities of a file, and all that stands in it.
@@ -82,4 +113,57 @@ pub(super) fn authorities(path: &Path) -> Result<(RootCertStore, Listed), Error>
         })?;
     }
     Ok((roots, Listed::new(all)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_key_that_takes_a_passphrase_is_said_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let read = |text: &str| {
+            let path = directory.path().join("a.key");
+            std::fs::write(&path, text).unwrap();
+            private_key(&path)
+                .map(drop)
+                .map_err(|error| error.to_string())
+        };
+        // As OpenSSL 3 writes them, and as older ones do.
+        for text in [
+            "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIH0MF8G\n\
+             -----END ENCRYPTED PRIVATE KEY-----\n",
+            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\n\
+             MIH0MF8G\n-----END RSA PRIVATE KEY-----\n",
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(
+                error.contains("a.key is encrypted: expected one without"),
+                "{error}"
+            );
+        }
+        let error = read("nothing").unwrap_err();
+        assert!(error.contains("cannot read a private key from "), "{error}");
+        let key = rcgen::KeyPair::generate().unwrap().serialize_pem();
+        assert_eq!(read(&key), Ok(()));
+    }
+
+    #[test]
+    fn a_key_is_for_its_owner_and_for_a_group_if_that_is_root() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let is_root = file.as_file().metadata().unwrap().uid() == 0;
+        for (mode, is_told) in [
+            (0o600, false),
+            (0o400, false),
+            (0o640, !is_root),
+            (0o644, true),
+            (0o604, true),
+        ] {
+            let wanted = std::fs::Permissions::from_mode(mode);
+            file.as_file().set_permissions(wanted).unwrap();
+            let metadata = file.as_file().metadata().unwrap();
+            assert_eq!(is_readable_by_others(&metadata), is_told, "{mode:o}");
+        }
+    }
 }

@@ -14,7 +14,7 @@
 use super::binding::end_point;
 use super::names::names;
 use crate::config::CertName;
-use rustls::{Connection, SupportedCipherSuite};
+use rustls::{Connection, ProtocolVersion, SupportedCipherSuite};
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::task::{Poll, ready};
@@ -154,12 +154,23 @@ impl Tunnel {
         self.connection.alpn_protocol()
     }
 
-    /// Version and cipher, for the log.
+    /// Version and cipher, by the names that everybody calls them.
     pub(in crate::net) fn describe(&self) -> String {
-        let version = self.connection.protocol_version();
+        let version = match self.connection.protocol_version() {
+            Some(ProtocolVersion::TLSv1_3) => "TLSv1.3",
+            Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
+            _ => "TLS",
+        };
         let suite = self.connection.negotiated_cipher_suite();
         let suite = suite.map(|suite: SupportedCipherSuite| suite.suite());
-        format!("{version:?} {suite:?}")
+        // The library calls those of 1.3 TLS13_…, and all others as they are called.
+        match suite.and_then(|suite| suite.as_str()) {
+            Some(name) => match name.strip_prefix("TLS13_") {
+                Some(name) => format!("{version} TLS_{name}"),
+                None => format!("{version} {name}"),
+            },
+            None => version.to_owned(),
+        }
     }
 
     /// Reads plaintext, and the socket at most once. `Ready(Some(0))` is the end, `Ready(None)`

@@ -157,6 +157,24 @@ impl Both {
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
 
 #[test]
+fn version_and_cipher_have_their_usual_names() {
+    for (version, [name, suite]) in [
+        (&TLS13, ["TLSv1.3", "TLS_AES_256_GCM_SHA384"]),
+        (
+            &TLS12,
+            ["TLSv1.2", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"],
+        ),
+    ] {
+        let both = Both::shaken(version, usize::MAX);
+        for tunnel in &both.tunnels {
+            assert_eq!(tunnel.describe(), format!("{name} {suite}"));
+        }
+    }
+    let [client, _] = Both::new(&TLS13, 1).tunnels;
+    assert_eq!(client.describe(), "TLS");
+}
+
+#[test]
 fn both_ways_at_once_every_byte_arrives_in_order() {
     let text: Vec<u8> = (0..400_000_u32)
         .map(|number| (number * 7 / 3) as u8)
