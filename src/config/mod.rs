@@ -39,6 +39,7 @@ pub use databases::{
 };
 pub use error::Error;
 pub use live::ChangedBy;
+pub use near::nearest;
 pub use password::Password;
 pub use raw::{Source, Written};
 pub use settings::{SETTINGS, Setting, ValueForm};

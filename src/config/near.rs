@@ -7,7 +7,8 @@ use super::settings::{self, SETTINGS};
 const LONGEST: usize = 64;
 
 /// The known name that is most like this one, if one is so much like it that it may be meant.
-pub(super) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+#[must_use]
+pub fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     if name.len() > LONGEST {
         return None;
     }

@@ -12,7 +12,7 @@ use super::switches::SwitchKeeper;
 use super::tls::Encryption;
 use crate::admin::Reloads;
 use crate::admin::console::{Ending, Rank};
-use crate::config::{self, AuthType, ChangedBy, Config, Sources, settings};
+use crate::config::{self, AuthType, ChangedBy, Config, Setting, Sources, nearest, settings};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -44,8 +44,11 @@ pub enum Unchanged {
     #[error("{0}")]
     Unusable(String),
     /// No setting has this name.
-    #[error("there is no setting \"{0}\"")]
-    Unknown(String),
+    #[error("there is no setting \"{name}\"{}", meant(.name))]
+    Unknown {
+        /// The name.
+        name: String,
+    },
     /// The setting is read with others.
     #[error("the setting \"{0}\" can be changed only in the configuration, by RELOAD")]
     Together(String),
@@ -174,7 +177,9 @@ impl Steward {
     /// Why it is not changed.
     pub(super) fn set(&self, key: &str, value: &str) -> Result<(), Unchanged> {
         let setting = settings::SETTINGS.iter().find(|setting| setting.key == key);
-        let setting = setting.ok_or_else(|| Unchanged::Unknown(key.to_owned()))?;
+        let setting = setting.ok_or_else(|| Unchanged::Unknown {
+            name: key.to_owned(),
+        })?;
         let fixed = || Unchanged::Fixed(key.to_owned());
         match self.changed_by(setting.key) {
             ChangedBy::Set => {}
@@ -184,7 +189,7 @@ impl Steward {
         let means = self.means();
         // As if it had been written in a configuration of its own.
         let pairs = [("upstream", "127.0.0.1:5432"), (setting.key, value)];
-        let written = Config::from_pairs(&pairs).map_err(|error| unusable(&error))?;
+        let written = Config::from_pairs(&pairs).map_err(|error| named(setting, &error))?;
         let before = self.config();
         let mut after = before.following_one(&written, setting.key);
         check(&after)?;
@@ -357,6 +362,22 @@ fn fixed(read: &Config, after: &Config) -> Vec<&'static str> {
 
 fn unusable(error: &dyn std::error::Error) -> Unchanged {
     Unchanged::Unusable(with_causes(error))
+}
+
+/// The same about a setting that was not written as a flag.
+fn named(setting: &Setting, error: &dyn std::error::Error) -> Unchanged {
+    let said = with_causes(error);
+    let flag = format!("--{}", setting.key.replace('_', "-"));
+    Unchanged::Unusable(match said.strip_prefix(&flag) {
+        Some(rest) => format!("{}{rest}", setting.key),
+        None => said,
+    })
+}
+
+/// What to say of a name of no setting that is nearly one's.
+fn meant(name: &str) -> String {
+    let all = settings::SETTINGS.iter().map(|setting| setting.key);
+    nearest(name, all).map_or_else(String::new, |near| format!(", but there is \"{near}\""))
 }
 
 /// What lets people in to the console by passwords, if all other logins are left to the server, and

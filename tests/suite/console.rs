@@ -929,7 +929,7 @@ const TOLD: [(&str, &str); 13] = [
         "55P02",
         "the setting \"log_level\" can be changed only by a restart",
     ),
-    ("F0000", "--log-level: expected "),
+    ("F0000", "log_level: expected "),
 ];
 
 /// Whether what was said of a command is what the console says, and about that command.
@@ -980,9 +980,14 @@ fn what_is_wrong_with_a_command_is_said() {
         ("SET x", "42601", "expected SET key = value"),
         ("SET x = 1", "42704", "there is no setting \"x\""),
         (
+            "SET query_timeout = 5",
+            "42704",
+            "there is no setting \"query_timeout\", but there is \"query_timeout_s\"",
+        ),
+        (
             "SET max_clients = many",
             "F0000",
-            "--max-clients: expected a whole number from 1 to 1000000, found \"many\"",
+            "max_clients: expected a whole number from 1 to 1000000, found \"many\"",
         ),
         (
             "SET MODE off FOR NOBODY 1",

@@ -223,13 +223,13 @@ fn not_switched(why: &NotSwitched) -> Told {
 fn unchanged(why: Unchanged) -> Told {
     let sqlstate = match why {
         Unchanged::Unusable(_) => "F0000",
-        Unchanged::Unknown(_) => "42704",
+        Unchanged::Unknown { .. } => "42704",
         Unchanged::Fixed(_) | Unchanged::Together(_) => "55P02",
     };
     let told = Told::new(sqlstate, why.to_string());
     match why {
         Unchanged::Unusable(_) => told.hint("Nothing was changed."),
-        Unchanged::Unknown(_) | Unchanged::Fixed(_) | Unchanged::Together(_) => {
+        Unchanged::Unknown { .. } | Unchanged::Fixed(_) | Unchanged::Together(_) => {
             told.hint("SHOW CONFIG says which settings RELOAD changes; SET changes some of these.")
         }
     }
