@@ -67,6 +67,12 @@ fn is_clean(server: &Server) -> bool {
     server.upstream.standing.is_as_new()
 }
 
+/// Whether it could, for all that is known: of some texts it may have to be found out what they
+/// have left.
+fn may_be_clean(server: &Server) -> bool {
+    is_clean(server) || server.upstream.standing.is_residue_late()
+}
+
 /// Whether nothing is owed or in flight between a client and the connection that is held for it.
 fn is_quiet(client: &Client, server: &Server) -> bool {
     let upstream = &server.upstream;
@@ -122,7 +128,7 @@ impl Hub {
         let client = self.clients.get(id.0);
         client.is_some_and(|client| {
             let server = self.servers.get(client.link.0);
-            server.is_some_and(|server| is_clean(server) && is_quiet(client, server))
+            server.is_some_and(|server| may_be_clean(server) && is_quiet(client, server))
         })
     }
 
@@ -143,6 +149,11 @@ impl Hub {
             return Leaving::Stays;
         };
         let standing = &mut hop.upstream.standing;
+        standing.settle_residue();
+        // What is not settled yet may be when the names are known.
+        if !standing.is_as_new() && !standing.is_residue_late() {
+            return Leaving::Stays;
+        }
         // A login is given a connection only if somebody has looked at the catalog lately.
         if !standing.knows_names() || standing.database.take_watch(now, interval) {
             if standing.setbacks.rest(now) {
@@ -152,7 +163,7 @@ impl Hub {
             return Leaving::Asks;
         }
         // What a login runs may have made the session what it is.
-        if standing.names().greets() {
+        if !standing.is_as_new() || standing.names().greets() {
             return Leaving::Stays;
         }
         match &hop.upstream.manner {

@@ -285,7 +285,9 @@ impl Lesson {
             let database = &env.standing.database;
             let insists = env.lent.settings.is_eager() && !knows;
             let insist = || insists.then(|| database.insist_on_names(env.now));
-            let claim = || database.claim_names(env.now).or_else(insist);
+            // Nobody else asks for nothing but the names.
+            let for_pool = self.topic.only_names();
+            let claim = || database.claim_names(env.now, for_pool).or_else(insist);
             match may_look.then(claim).flatten() {
                 Some(claim) => return Ok(names::ask(claim, env)),
                 None if !knows => return Err(Reason::Unproven),

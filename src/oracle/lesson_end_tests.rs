@@ -10,11 +10,11 @@ fn a_lesson_that_ends_early_leaves_the_question_for_names_to_others() {
     room.answer(&mut lesson, &[rows(&[&["sign", "rest", "", "1"]])]);
     let database = Arc::clone(&room.standing.database);
     assert!(
-        database.claim_names(room.now).is_none(),
+        database.claim_names(room.now, false).is_none(),
         "it is being asked"
     );
     drop(lesson);
-    assert!(database.claim_names(room.now).is_some());
+    assert!(database.claim_names(room.now, false).is_some());
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn who_asks_about_everything_at_once_waits_for_nobody_who_asks_for_the_names() {
         let mut room = Room::new();
         room.lent.settings.prepare_threshold = threshold;
         let mut lesson = room.teach(SELECT);
-        let _other = room.standing.database.claim_names(room.now).unwrap();
+        let _other = room.standing.database.claim_names(room.now, false).unwrap();
         let next = room.answer(&mut lesson, &[rows(&[&["sign", "rest", "", "1"]])]);
         assert_eq!(next == Next::Asked, asks, "{threshold}: {next:?}");
     }

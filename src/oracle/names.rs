@@ -54,7 +54,7 @@ mod tests {
                 ..Answer::default()
             };
             let database = Arc::new(Database::default());
-            let claim = database.claim_names(Millis(0)).unwrap();
+            let claim = database.claim_names(Millis(0), false).unwrap();
             answered(claim, &[answer], Millis(0));
             database.names(0).1.unwrap().of(b"t")
         };

@@ -95,6 +95,9 @@ pub struct Database {
     names_from: AtomicU64,
     /// The allowance for questions about the names.
     asking: Allowance,
+    /// The same where they do not earn what they cost, but a pool needs to know what is left in its
+    /// connections.
+    pooling: Allowance,
     /// How much connections use, by how they have logged in.
     visits: Tallies,
     /// How many lessons more have not paid here than have, lately.
@@ -148,6 +151,7 @@ impl Database {
             knows_draws: AtomicBool::new(false),
             names_from: AtomicU64::new(0),
             asking: Allowance::new(NAMES_SHARE, NAMES_SAVED),
+            pooling: Allowance::new(POOLS_SHARE, POOLS_SAVED),
             visits: Tallies::default(),
             unpaid: AtomicU32::new(0),
             has_shown_commands: AtomicBool::new(false),
@@ -167,6 +171,10 @@ impl Database {
 const NAMES_SHARE: u64 = 5;
 /// The most milliseconds of such questions that are saved up.
 const NAMES_SAVED: u64 = 5_000;
+
+/// The same for pools, whose clients keep their connections until it is answered.
+const POOLS_SHARE: u64 = 50;
+const POOLS_SAVED: u64 = 500;
 
 /// Milliseconds after which another session may ask for the names, although one is asking.
 const NAMES_PATIENCE: u64 = 10_000;
@@ -257,14 +265,15 @@ impl Database {
     }
 
     /// Takes the right to ask for the names; `None` if another session is asking, or if the
-    /// allowance is used up.
+    /// allowance is used up. `for_pool` says that a pool needs them, whether they pay or not.
     #[must_use]
-    pub fn claim_names(self: &Arc<Self>, now: Millis) -> Option<NamesClaim> {
+    pub fn claim_names(self: &Arc<Self>, now: Millis, for_pool: bool) -> Option<NamesClaim> {
         let from = self.names_from.load(Ordering::Relaxed);
         let next = now.0.saturating_add(NAMES_PATIENCE);
         let order = Ordering::Relaxed;
         let exchange = || self.names_from.compare_exchange(from, next, order, order);
-        let is_free = from <= now.0 && self.asking.is_left(now) && self.affords();
+        let pays = self.affords() || for_pool && self.pooling.is_left(now);
+        let is_free = from <= now.0 && self.asking.is_left(now) && pays;
         (is_free && exchange().is_ok()).then(|| self.insist_on_names(now))
     }
 

@@ -1,6 +1,7 @@
 //! When the epoch of a database moves, and how databases are remembered.
 
 use super::*;
+use crate::statement::names::Names;
 
 #[test]
 fn a_catalog_that_looks_otherwise_moves_the_epoch() {
@@ -52,6 +53,23 @@ fn where_lessons_do_not_pay_shapes_wait_longer_until_they_do() {
     assert!(database.owes());
     assert_eq!(lessons(UNPAID, true), 3);
     assert!(!database.owes(), "lessons pay");
+}
+
+/// The clients of a pool keep their connections until it is known what names leave there.
+#[test]
+fn a_pool_asks_for_the_names_for_a_share_of_the_time_where_they_do_not_pay() {
+    let database = Arc::<Database>::default();
+    database.pays(1_000);
+    assert!(database.claim_names(Millis(0), false).is_none());
+    let (mut asked, took) = (0, 20);
+    for now in 0..100_000 {
+        if let Some(claim) = database.claim_names(Millis(now), true) {
+            asked += 1;
+            claim.answer(Names::of_rows(&[]), Millis(now + took));
+        }
+    }
+    let most = (POOLS_SAVED + 100_000 / POOLS_SHARE) / took + 1;
+    assert!((most - 3..=most).contains(&asked), "{asked} of {most}");
 }
 
 #[test]

@@ -688,3 +688,36 @@ fn who_writes_what_draws_no_numbers_leaves_its_home() {
         assert_eq!(two.value("SELECT lastval()"), drawn);
     }
 }
+
+/// Where questions do not earn what they cost, a pool asks them all the same, at times: the clients
+/// that write would keep their connections for good. Those that have written before a definition
+/// was found in the catalog may do so.
+#[test]
+fn who_writes_behind_definitions_gives_back_its_connection() {
+    let changes = [("prepare_threshold", "3"), ("query_wait_timeout_s", "1")];
+    let proxy = with("2", &changes);
+    let setup = "CREATE TABLE z (id int PRIMARY KEY, a int); INSERT INTO z VALUES (1, 1), (2, 2)";
+    let database = server::database(setup);
+    let login = || Client::login(proxy.address(), &database);
+    let mut served = 0;
+    for round in 0..16 {
+        let mut writer = login();
+        assert_eq!(writer.value("SELECT a FROM z WHERE id = 1"), "1");
+        login().run(&format!("CREATE TABLE made_{round} (a int)"));
+        std::thread::sleep(Duration::from_millis(300));
+        writer.run("UPDATE z SET a = a WHERE id = 2");
+        std::thread::sleep(Duration::from_millis(800));
+        // One keeps its connection, so the other is to be had of the writer.
+        let mut keeper = login();
+        keeper.run("SET work_mem = '3MB'");
+        let mut reader = Client::connect(proxy.address());
+        reader.send(&frames::startup(&[
+            ("user", "postgres"),
+            ("database", &database),
+        ]));
+        served += u32::from(reader.next().is_some_and(|frame| frame.tag == b'R'));
+        drop((writer, keeper, reader));
+        proxy.await_connections(0);
+    }
+    assert!(served >= 10, "{served} of 16: {}", proxy.summary());
+}

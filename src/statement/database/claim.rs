@@ -21,7 +21,9 @@ impl NamesClaim {
     /// Records the answer: the names that the database has.
     pub fn answer(mut self, names: Names, now: Millis) {
         self.answered = true;
-        self.database.asking.spend(now.since(self.asked), now);
+        let took = now.since(self.asked);
+        self.database.asking.spend(took, now);
+        self.database.pooling.spend(took, now);
         self.database.names_from.store(0, Ordering::Relaxed);
         let mut naming = lock(&self.database.names);
         if naming.answer(self.question, names) {
