@@ -50,7 +50,7 @@ fn renewed(before: &DatabaseMap, after: &DatabaseMap) -> Vec<Option<Arc<str>>> {
                 && before.gives_back == after.gives_back
                 && one.is_pooled() == other.is_pooled()
                 && may_stay(before.most, after.most)
-                && before.pool <= after.pool
+                && before.pool.unwrap_or(usize::MAX) <= after.pool.unwrap_or(usize::MAX)
                 && before.reserve <= after.reserve
         });
         is_like || one.is_none() && other.is_none()
@@ -107,5 +107,9 @@ mod tests {
         let other = pooled.replace('3', "4\nmin_pool_size = 2");
         assert!(renewed(&map(pooled), &map(&other)).is_empty());
         assert_eq!(renewed(&map(&other), &map(pooled)).len(), 1);
+        let bounded = "[databases.a]\nupstream = 'h:1'\nmax_db_connections = 5\n";
+        let sized = format!("{bounded}pool_size = 3\n");
+        assert_eq!(renewed(&map(bounded), &map(&sized)).len(), 1);
+        assert!(renewed(&map(&sized), &map(bounded)).is_empty());
     }
 }
