@@ -230,7 +230,8 @@ fn a_connection_without_a_client_makes_room_for_another_user() {
     let started = Instant::now();
     let mut bob = login(&proxy, "bob", "postgres");
     select(&mut bob, 2);
-    assert!(started.elapsed() < Duration::from_secs(2));
+    // An idle connection would stay for ten minutes.
+    assert!(started.elapsed() < PATIENCE / 2);
     sessions(&mut direct, "2");
 }
 
