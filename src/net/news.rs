@@ -68,7 +68,7 @@ pub(super) trait Frees: Debug + Send + Sync {
     fn number(&self) -> u64;
 }
 
-/// The right to have one server connection of a pool open.
+/// The right to have one server connection open, of a pool or of none.
 #[derive(Debug)]
 pub(super) struct Place(Arc<dyn Frees>);
 

@@ -699,8 +699,15 @@ fn who_writes_behind_definitions_gives_back_its_connection() {
     let setup = "CREATE TABLE z (id int PRIMARY KEY, a int); INSERT INTO z VALUES (1, 1), (2, 2)";
     let database = server::database(setup);
     let login = || Client::login(proxy.address(), &database);
+    // What they have from the beginning is spent.
+    for round in 0..10 {
+        let mut writer = login();
+        login().run(&format!("CREATE TABLE spent_{round} (a int)"));
+        std::thread::sleep(Duration::from_millis(300));
+        writer.run("UPDATE z SET a = a WHERE id = 2");
+    }
     let mut served = 0;
-    for round in 0..16 {
+    for round in 0..10 {
         let mut writer = login();
         assert_eq!(writer.value("SELECT a FROM z WHERE id = 1"), "1");
         login().run(&format!("CREATE TABLE made_{round} (a int)"));
@@ -719,5 +726,5 @@ fn who_writes_behind_definitions_gives_back_its_connection() {
         drop((writer, keeper, reader));
         proxy.await_connections(0);
     }
-    assert!(served >= 10, "{served} of 16: {}", proxy.summary());
+    assert!(served >= 6, "{served} of 10: {}", proxy.summary());
 }
