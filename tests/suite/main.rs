@@ -55,6 +55,8 @@ mod plans;
 mod pooling;
 // Rows of many values with functions of time in them.
 mod moments;
+// What partial indexes say of columns that are joined.
+mod partial;
 // Statements whose plans look alike for some values and are not for others.
 mod theorems;
 // Literals with the name of their type before them.

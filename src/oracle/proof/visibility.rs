@@ -7,6 +7,7 @@ mod listed;
 mod moments;
 mod needs;
 mod nodes;
+mod partial;
 mod shared;
 
 pub(super) use self::nodes::{is_only_child, is_plain};
@@ -384,9 +385,7 @@ impl Visibility {
         })?;
         // No column that a partial index is about: the value decides whether it applies.
         let name = &*used.column.name;
-        let quoted = name.replace('"', "\"\"");
-        let is_free = !partial.contains(name) && !partial.contains(&quoted);
-        if !is_free || partial.contains(".*") || !column.is_estimated {
+        if partial::names(partial, name) || !column.is_estimated {
             return None;
         }
         let values = facts.iter().filter_map(|fact| match fact {

@@ -2,13 +2,15 @@
 //!
 //! Premise: what the planner takes a column for equal to is shown in a condition of the plan, or is
 //! a literal of the text. A condition that a partial index implies is not shown, so no table that
-//! is joined has one of an equality ([`Visibility::shows_equals`]).
+//! is joined has one of an equality that could be one of an argument's
+//! ([`Visibility::shows_equals`]).
 
 use super::super::align::Node;
 use super::super::plan;
 use super::super::statistics::Fact;
 use super::super::tokens::Token;
 use super::Visibility;
+use super::partial::{is_word, may_imply_equal};
 use crate::sql::around;
 use crate::sql::eligible::Eligible;
 use crate::sql::oid;
@@ -103,10 +105,15 @@ impl Visibility {
         equals.all(|equal| kept.iter().any(|kept| kept.is_written(equal)))
     }
 
-    /// Whether no table that is joined has an index that may imply what a column is equal to.
+    /// Whether no table that is joined has an index that may imply that a column is equal to what
+    /// an argument may be.
     pub(super) fn shows_equals(&self, facts: &[Fact<'_>]) -> bool {
+        let types = self
+            .uses()
+            .filter_map(|used| self.column(used.column, facts));
+        let types: Vec<u32> = types.map(|known| known.declared).collect();
         let hides = |fact: &Fact<'_>| match fact {
-            Fact::Plain { partial, .. } => partial.contains(" = "),
+            Fact::Plain { partial, .. } => may_imply_equal(partial, &types),
             _ => false,
         };
         !self.joins || !facts.iter().any(hides)
@@ -223,10 +230,6 @@ fn stand(text: &[u8], scan: &Scan, literal: &Literal) -> Stand {
 fn last(text: &[u8], is_part: fn(&u8) -> bool) -> &[u8] {
     let start = text.iter().rposition(|byte| !is_part(byte));
     &text[start.map_or(0, |at| at + 1)..]
-}
-
-const fn is_word(byte: &u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(*byte, b'_' | b'$' | 0x80..)
 }
 
 fn is_operator(byte: &u8) -> bool {
