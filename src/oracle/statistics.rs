@@ -69,7 +69,7 @@ pub(super) fn answered(
         return taught.map(Step::Teach);
     };
     // Nothing but its frequency may lead to another plan for a value.
-    let to_ask = values::to_ask(&common, &candidate).filter(|_| apart.is_empty());
+    let to_ask = values::to_ask(&common, &candidate, env).filter(|_| apart.is_empty());
     common.extend(inline);
     common.sort_by_key(|common| common.argument);
     let proven = Proven {

@@ -25,13 +25,24 @@ use crate::statement::hindrance::Hindrance;
 /// saved by one execution.
 const MOST: usize = 24;
 
+/// The same where the server was asked little of late, for as many tenants or categories as many
+/// tables have: together they take about as long as the lesson without them.
+const MOST_OF_PLENTY: usize = 64;
+
 /// The argument whose common values are worth asking about, and these behind one that is not
 /// common: they are all there are, few, beside no list, and can be written without escapes.
-pub(super) fn to_ask(common: &[Common], candidate: &Candidate) -> Option<(usize, Vec<Box<[u8]>>)> {
+pub(super) fn to_ask(
+    common: &[Common],
+    candidate: &Candidate,
+    env: &Env<'_>,
+) -> Option<(usize, Vec<Box<[u8]>>)> {
     let [only] = common else { return None };
+    let is_plenty =
+        env.lent.shapes.questions().are_ample(env.now) && env.standing.database.affords();
+    let most = if is_plenty { MOST_OF_PLENTY } else { MOST };
     // Of a list the length matters, too, and each with each value would have to be asked about.
     let has_lists = !candidate.statement.recipe().list_arguments().is_empty();
-    let is_asked = (1..=MOST).contains(&only.count()) && !has_lists;
+    let is_asked = (1..=most).contains(&only.count()) && !has_lists;
     let values = only.written();
     let is_plain = !values.iter().any(|value| value.contains(&b'\\'));
     // What is asked about first is a value that is not common.

@@ -904,6 +904,26 @@ fn common_values_with_the_plan_of_others_are_planned_once() {
     assert!(renewed * 3 < summary.count(Counter::Converted), "{summary}");
 }
 
+/// So are those of a column of fifty tenants, where the server was asked little.
+#[test]
+fn fifty_tenants_with_the_same_plan_are_planned_once() {
+    let tables = "CREATE TABLE t (id int PRIMARY KEY, tenant int, placed int); \
+        INSERT INTO t SELECT g, g % 50, g * 7919 % 40009 FROM generate_series(1, 40000) g; \
+        CREATE INDEX ON t (tenant, placed); ANALYZE t";
+    let few = [("prepare_threshold", "3"), ("trials", "off")];
+    let summary = same_under(&few, tables, |client, _, round| {
+        for k in 0..5 {
+            let tenant = (round * 5 + k) % 50;
+            client.query(&format!("SELECT count(*) FROM t WHERE tenant = {tenant}"));
+            client.query(&format!(
+                "SELECT id FROM t WHERE tenant = {tenant} ORDER BY placed DESC LIMIT 20"
+            ));
+        }
+    });
+    assert_eq!(summary.count(Counter::StatementsRenewed), 0, "{summary}");
+    assert!(summary.count(Counter::Converted) > 150, "{summary}");
+}
+
 /// A value and the length of a list may each leave the plan as it is, and both together not.
 #[test]
 fn a_common_value_beside_a_list_is_planned_for_both() {
