@@ -41,7 +41,7 @@ pub enum Reason {
     TooManyLiterals,
     /// A comment in the text says so.
     SwitchedOff,
-    /// The text has literals, and none of them can become an argument.
+    /// The text has literals that vary, and none of them can become an argument.
     NoArguments,
     /// The text reads no table and calls no function: parsing it costs as little as binding it.
     Trivial,
@@ -287,7 +287,7 @@ impl Reason {
             Self::SwitchedOff => {
                 "A comment in it says `pgautoprep: off`, or it was switched off at the console."
             }
-            Self::NoArguments => "It has literals, and none of them can become an argument.",
+            Self::NoArguments => "Its literals vary, and none of them can become an argument.",
             Self::Trivial => {
                 "It uses no table and no function, so there is next to nothing to be gained."
             }

@@ -343,6 +343,10 @@ impl Circumstances<'_> {
         } else if !self.sight(recipe, place, text) {
             return Err(Reason::Threshold);
         }
+        if recipe.is_of_many_texts() {
+            self.lent.shapes.widen(recipe);
+            return Err(Reason::NoArguments);
+        }
         if !self.lent.settings.is_eager() && !self.standing.lasts_for(recipe.family()) {
             return Err(Reason::Threshold);
         }

@@ -184,9 +184,6 @@ fn judge_flat(text: &str, scan: &Scan, stays: &mut Stays) -> Result<(Eligible, V
                 .map_err(|reason| refused_for(index, reason, &walk.slots[index], stays))?;
         }
     }
-    if !arguments.is_empty() && !arguments.contains(&true) {
-        return Err(Reason::NoArguments);
-    }
     for names in [&mut contexts.called, &mut contexts.bare] {
         names.sort();
         names.dedup();

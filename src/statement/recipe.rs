@@ -308,7 +308,8 @@ impl Recipe {
 
     /// The arguments that are left if only literals that have varied stay arguments. The narrower
     /// form is tried when the generic plan of the full one differs. Those at the indexes in `kept`
-    /// stay arguments, too. `None` if nothing changes, or no argument is left.
+    /// stay arguments, too. `None` if nothing changes, or no argument is left of a shape that was
+    /// not seen to be always the same.
     #[must_use]
     pub fn narrowed(&self, kept: &[usize]) -> Option<Vec<bool>> {
         let arguments = &self.eligible()?.arguments;
@@ -319,7 +320,22 @@ impl Recipe {
             let varied = history.varied.get(literal).is_some_and(|varied| *varied);
             *lifted = varied || kept.contains(&at);
         }
-        (narrow != *arguments && narrow.contains(&true)).then_some(narrow)
+        let is_left = narrow.contains(&true) || self.is_one_text(&history);
+        (narrow != *arguments && is_left).then_some(narrow)
+    }
+
+    /// Whether several texts were compared, and all were the same.
+    fn is_one_text(&self, history: &History) -> bool {
+        self.sightings.load(Ordering::Relaxed) >= 2 && !history.varied.contains(&true)
+    }
+
+    /// Whether no literal is an argument, and one has had several values: each text would be a
+    /// statement of its own.
+    #[must_use]
+    pub fn is_of_many_texts(&self) -> bool {
+        let arguments = self.eligible().map(|eligible| &*eligible.arguments);
+        let are_inline = arguments.is_some_and(|all| !all.is_empty() && !all.contains(&true));
+        are_inline && lock(&self.history).varied.contains(&true)
     }
 
     /// Whether there will be no statement for other values of the literals that stay inline.
@@ -329,7 +345,7 @@ impl Recipe {
     }
 
     /// The arguments that are left without those at these indexes. `None` if one of those has
-    /// varied, or none would be left.
+    /// varied, or no argument is left of a shape that was not seen to be always the same.
     #[must_use]
     pub fn fixed(&self, indexes: &[usize]) -> Option<Vec<bool>> {
         let mut fixed = self.eligible()?.arguments.clone();
@@ -341,7 +357,8 @@ impl Recipe {
             }
             *lifted = false;
         }
-        (!indexes.is_empty() && fixed.contains(&true)).then_some(fixed)
+        let is_left = fixed.contains(&true) || self.is_one_text(&history);
+        (!indexes.is_empty() && is_left).then_some(fixed)
     }
 
     /// The key of this recipe's statement in `context` for the inline values of `text`.

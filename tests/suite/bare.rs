@@ -231,3 +231,49 @@ fn they_run_on_few_connections_where_reads_do() {
     let summary = proxy.summary();
     assert!(summary.count(Counter::ReadsShared) > 20, "{summary}");
 }
+
+/// What a worker asks for its next task, and a report: no literal ever varies, and the plan
+/// depends on them.
+#[test]
+fn texts_that_are_always_the_same_are_planned_once() {
+    let tables = "CREATE TABLE q (id int PRIMARY KEY, state text, n int); \
+        INSERT INTO q SELECT g, 's' || g % 3, g % 7 FROM generate_series(1, 5000) g; ANALYZE q";
+    let few = [("prepare_threshold", "3"), ("trials", "off")];
+    let summary = same_under(&few, tables, |client, _, _| {
+        for _ in 0..5 {
+            client.query("SELECT id FROM q WHERE state = 's1' ORDER BY id LIMIT 1");
+            client.query("SELECT count(*) FROM q WHERE n > 2 AND id < 300");
+            client.query("SELECT id, n FROM q WHERE id < 9 ORDER BY 2, 1");
+        }
+    });
+    assert_eq!(summary.count(Counter::StatementsRenewed), 0, "{summary}");
+    assert!(summary.count(Counter::Converted) > 250, "{summary}");
+}
+
+/// They vary after all: it is learned anew, not once for each value.
+#[test]
+fn texts_that_were_the_same_at_first_take_arguments_later() {
+    let tables = "CREATE TABLE q (id int PRIMARY KEY, state text, n int); \
+        INSERT INTO q SELECT g, 's' || g % 3, g % 7 FROM generate_series(1, 5000) g; ANALYZE q";
+    let few = [
+        ("prepare_threshold", "3"),
+        ("trials", "off"),
+        ("audit", "off"),
+    ];
+    let summary = same_under(&few, tables, |client, _, round| {
+        for k in 0..5 {
+            let (limit, day) = match round {
+                0 | 1 => (1, 1),
+                2 | 3 => (1 + (round * 5 + k) % 40, 1),
+                _ => (1 + (round * 5 + k) % 40, 1 + (round * 5 + k) % 28),
+            };
+            client.query(&format!(
+                "SELECT id FROM q WHERE n > 2 ORDER BY id LIMIT {limit}"
+            ));
+            client.query(&format!("SELECT count(*), date('2024-01-{day}') FROM q"));
+        }
+    });
+    let questions = summary.count(Counter::OracleQuestions);
+    assert!(questions <= 8, "{questions} questions: {summary}");
+    assert!(summary.count(Counter::Converted) > 100, "{summary}");
+}

@@ -20,8 +20,11 @@ pub(super) fn put_terms(
             if let Some(why) = statement.recipe().story().hindrance() {
                 put(out, "", format_args!("because {why}"))?;
             }
-            let note = "A running proxy first tries the literals that never vary in the text.";
-            return Ok(put(out, "", note)?);
+            if !terms.types.is_empty() {
+                let note = "A running proxy first tries the literals that never vary in the text.";
+                put(out, "", note)?;
+            }
+            return Ok(());
         }
         Plans::Generic if terms.is_chosen => put(
             out,

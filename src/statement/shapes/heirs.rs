@@ -68,11 +68,13 @@ impl Shapes {
     }
 
     /// Takes [`Shapes::narrow`] back if `recipe` was narrowed, because its inline literals vary
-    /// after all. The heir uses custom plans only.
-    pub(super) fn widen(&self, recipe: &Recipe) {
+    /// after all. The heir uses custom plans only, unless nothing was left of it: then it is not
+    /// known what the plans depend on, and it is learned anew.
+    pub fn widen(&self, recipe: &Recipe) {
         if let Some(widest) = &recipe.widest {
             let mut heir = self.new_recipe(Arc::clone(&recipe.shape));
-            heir.custom_only = true;
+            let arguments = recipe.eligible().map(|eligible| &*eligible.arguments);
+            heir.custom_only = arguments.is_none_or(|left| left.contains(&true));
             recipe.story.note(Episode::Widened);
             self.replace(recipe, heir, (widest.clone(), InlineCause::Server), false);
         }
@@ -89,7 +91,6 @@ impl Shapes {
         let before = recipe.stays().cloned().unwrap_or_default();
         let stays = before.with(&arguments, cause);
         let judgement = match recipe.eligible() {
-            _ if !arguments.contains(&true) => Err(Reason::NoArguments),
             Some(eligible) => Ok(Eligible {
                 arguments,
                 unfolded,
