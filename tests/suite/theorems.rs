@@ -675,6 +675,13 @@ fn a_join_with_literals_in_the_text_is_planned_once() {
                  WHERE a.id = {id} AND a.label LIKE 'l%' AND a.x BETWEEN 0 AND 1000 \
                  AND a.kind IN (0, 1, 2) ORDER BY a.id LIMIT 10"
             ));
+            client.query(&format!(
+                "SELECT 1 AS one FROM a JOIN k ON k.id = a.kind WHERE a.label = 'l{id}' LIMIT 1"
+            ));
+            client.query(&format!(
+                "SELECT a.id FROM a JOIN k ON k.id = a.kind WHERE a.label = 'l{id}' \
+                 AND EXISTS (SELECT 1 FROM b WHERE b.id = a.x AND b.n > 10)"
+            ));
             let ids = format!("{id}, {}, {}, 7", id + 2, id + 31);
             client.query(&format!(
                 "SELECT id, label FROM a WHERE id IN ({ids}) AND x >= 0 ORDER BY id LIMIT 20"

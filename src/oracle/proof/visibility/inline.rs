@@ -48,6 +48,8 @@ const APART_ALONE: [&str; 3] = ["and", "like", "ilike"];
 /// What a column is equal to, alone. What differs is equal where it is negated.
 const EQUAL_BEHIND: [&str; 2] = ["then", "else"];
 const EQUALITIES: [&str; 3] = ["=", "<>", "!="];
+/// What the first column of a result ends at.
+const RESULT_ENDS: [&str; 2] = ["from", "as"];
 /// What an expression ends at.
 const ENDS: [&str; 23] = [
     "and",
@@ -217,13 +219,36 @@ fn stand(text: &[u8], scan: &Scan, literal: &Literal) -> Stand {
     }
     let length = behind.iter().take_while(|byte| is_word(byte)).count();
     let is_end = matches!(behind.first(), None | Some(b')' | b',')) || is(&behind[..length], &ENDS);
-    if is_end && is(word, &APART_ALONE) {
+    let is_result = is(word, &["select"]) && is_behind(behind, &RESULT_ENDS);
+    if is_end && is(word, &APART_ALONE)
+        || is_result && is_only_shown(text, scan, &before[..before.len() - word.len()])
+    {
         Stand::Apart
     } else if is_end && (is(word, &EQUAL_BEHIND) || is(operator, &EQUALITIES)) {
         Stand::Equal
     } else {
         Stand::Unclear
     }
+}
+
+/// Whether what begins with one of these words, or with a comma.
+fn is_behind(behind: &[u8], words: &[&str]) -> bool {
+    let length = behind.iter().take_while(|byte| is_word(byte)).count();
+    let mut words = words.iter();
+    behind.first() == Some(&b',')
+        || words.any(|word| behind[..length].eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// Whether the SELECT behind `head` is the whole statement or that of an EXISTS, whose columns
+/// nothing is compared with.
+fn is_only_shown(text: &[u8], scan: &Scan, head: &[u8]) -> bool {
+    let trim = |head: &[u8]| around::before(text, scan, scan.body().start + head.len());
+    let head = &text[scan.body().start..trim(head)];
+    let exists = head
+        .strip_suffix(b"(")
+        .map(|head| &text[scan.body().start..trim(head)]);
+    head.is_empty()
+        || exists.is_some_and(|head| last(head, is_word).eq_ignore_ascii_case(b"exists"))
 }
 
 /// The last bytes of this kind.

@@ -38,6 +38,37 @@ fn what_is_compared_otherwise_is_equal_to_nothing() {
 }
 
 #[test]
+fn what_is_only_shown_is_equal_to_nothing() {
+    let stands = |text: &str| {
+        let scan = scanned(text);
+        let literal = scan.literals().last().unwrap_or_else(|| panic!("{text}"));
+        stand(text.as_bytes(), &scan, literal)
+    };
+    for text in [
+        "SELECT 1 FROM t",
+        "/* a */ Select/**/ 1 as one from t",
+        "select 'a', b from t",
+        "select a from t where not exists (select 1 from u)",
+        "select a from t where exists /* b */ ( select -- c\n 1 from u)",
+    ] {
+        assert_eq!(stands(text), Stand::Apart, "{text}");
+    }
+    for text in [
+        "select 1 + a from t",
+        "select 1 = a from t",
+        "select 1::int from t",
+        "select a from t where b in (select 1 from u)",
+        "select a from (select 1 as b from u) c",
+        "insert into t select 1, a from u",
+        "with a as (select 1 as b) select b from a",
+        "select a from t where f(exists_, (select 1 from u))",
+        "select a from t where \"exists\" (select 1 from u)",
+    ] {
+        assert_eq!(stands(text), Stand::Unclear, "{text}");
+    }
+}
+
+#[test]
 fn what_is_compared_alone_is_equal_as_it_is() {
     for text in [
         "x = 5",
