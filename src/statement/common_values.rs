@@ -29,6 +29,19 @@ enum Values {
     Texts(HashSet<Box<[u8]>, RandomState>),
     /// Texts that are compared without their trailing spaces.
     Padded(HashSet<Box<[u8]>, RandomState>),
+    /// Values of which one way of writing each is known.
+    Written(Spelling, HashSet<Box<[u8]>, RandomState>),
+}
+
+/// The types whose values are compared as they are written in one way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    /// A day of four digits, two, and two, as it is read and written whatever `DateStyle` says.
+    Date,
+    /// Digits, perhaps with a sign and a point; without the zeros that say nothing.
+    Numeric,
+    /// Groups of small hexadecimal digits.
+    Uuid,
 }
 
 impl Common {
@@ -44,7 +57,11 @@ impl Common {
             }
             oid::TEXT | oid::VARCHAR => Values::Texts(bytes.map(Into::into).collect()),
             oid::BPCHAR => Values::Padded(bytes.map(|text| unpadded(text).into()).collect()),
-            _ => return None,
+            _ => {
+                let form = Spelling::of(type_oid)?;
+                let written: Option<_> = bytes.map(|value| form.written(value)).collect();
+                Values::Written(form, written?)
+            }
         };
         Some(Self {
             argument,
@@ -58,7 +75,7 @@ impl Common {
     pub fn count(&self) -> usize {
         match &self.values {
             Values::Integers(numbers) => numbers.len(),
-            Values::Texts(texts) | Values::Padded(texts) => texts.len(),
+            Values::Texts(all) | Values::Padded(all) | Values::Written(_, all) => all.len(),
         }
     }
 
@@ -68,7 +85,9 @@ impl Common {
         let written = |number: &i64| number.to_string().into_bytes().into();
         match &self.values {
             Values::Integers(numbers) => numbers.iter().map(written).collect(),
-            Values::Texts(texts) | Values::Padded(texts) => texts.iter().cloned().collect(),
+            Values::Texts(all) | Values::Padded(all) | Values::Written(_, all) => {
+                all.iter().cloned().collect()
+            }
         }
     }
 
@@ -83,7 +102,11 @@ impl Common {
     pub fn other(&self) -> Box<[u8]> {
         let is_other = |value: &Vec<u8>| !self.has(value);
         // One of so many is not among them.
-        let mut others = (1..=self.count() + 1).map(|number| number.to_string().into_bytes());
+        let numbers = 1..=self.count() + 1;
+        let mut others = numbers.map(|number| match self.values {
+            Values::Written(form, _) => form.nth(number).into_bytes(),
+            _ => number.to_string().into_bytes(),
+        });
         others.find(is_other).unwrap_or_default().into()
     }
 
@@ -94,7 +117,9 @@ impl Common {
                 Values::Integers(numbers) => {
                     integer(value).is_some_and(|number| numbers.remove(&number))
                 }
-                Values::Texts(texts) | Values::Padded(texts) => texts.remove(value),
+                Values::Texts(all) | Values::Padded(all) | Values::Written(_, all) => {
+                    all.remove(value)
+                }
             };
         }
     }
@@ -107,8 +132,8 @@ impl Common {
                 let numbers_in: HashSet<_> = values.into_iter().filter_map(integer).collect();
                 numbers.retain(|number| numbers_in.contains(number));
             }
-            Values::Texts(texts) | Values::Padded(texts) => {
-                texts.retain(|text| values.contains(&**text));
+            Values::Texts(all) | Values::Padded(all) | Values::Written(_, all) => {
+                all.retain(|text| values.contains(&**text));
             }
         }
         self.permits = true;
@@ -132,7 +157,7 @@ impl Common {
         size_of::<Self>()
             + match &self.values {
                 Values::Integers(numbers) => numbers.len() * 2 * size_of::<i64>(),
-                Values::Texts(values) | Values::Padded(values) => texts(values),
+                Values::Texts(all) | Values::Padded(all) | Values::Written(_, all) => texts(all),
             }
     }
 
@@ -146,12 +171,11 @@ impl Common {
                 .get(1..token.len().saturating_sub(1))
                 .unwrap_or_default(),
             Form::Number => token,
-            Form::Doubled | Form::Escape | Form::Dollar | Form::List | Form::Word => {
-                return true;
-            }
+            Form::Doubled | Form::Escape | Form::Dollar | Form::List | Form::Word => return true,
         };
         match &self.values {
             Values::Integers(_) if integer(value).is_none() => true,
+            Values::Written(form, _) if form.written(value).is_none() => true,
             _ => self.has(value) != self.permits,
         }
     }
@@ -163,8 +187,76 @@ impl Common {
             }
             Values::Texts(texts) => texts.contains(value),
             Values::Padded(texts) => texts.contains(unpadded(value)),
+            Values::Written(form, all) => form.written(value).is_some_and(|it| all.contains(&it)),
         }
     }
+}
+
+impl Spelling {
+    const fn of(type_oid: u32) -> Option<Self> {
+        match type_oid {
+            oid::DATE => Some(Self::Date),
+            oid::NUMERIC => Some(Self::Numeric),
+            oid::UUID => Some(Self::Uuid),
+            _ => None,
+        }
+    }
+
+    /// The one way in which this value is written; `None` if that would take work to find out.
+    fn written(self, value: &[u8]) -> Option<Box<[u8]>> {
+        let has_form = |pattern: &[u8], is_digit: fn(&u8) -> bool| {
+            let fits = |(byte, part): (&u8, &u8)| match part {
+                b'0' => is_digit(byte),
+                _ => byte == part,
+            };
+            value.len() == pattern.len() && value.iter().zip(pattern).all(fits)
+        };
+        match self {
+            Self::Date => has_form(b"0000-00-00", u8::is_ascii_digit).then(|| value.into()),
+            Self::Uuid => {
+                let pattern = b"00000000-0000-0000-0000-000000000000";
+                has_form(pattern, u8::is_ascii_hexdigit).then(|| value.to_ascii_lowercase().into())
+            }
+            Self::Numeric => numeric(value),
+        }
+    }
+
+    /// A value that is written so, another for each number.
+    fn nth(self, number: usize) -> String {
+        match self {
+            Self::Date => format!("{:04}-01-01", number % 9999 + 1),
+            Self::Numeric => number.to_string(),
+            Self::Uuid => format!("00000000-0000-0000-0000-{number:012x}"),
+        }
+    }
+}
+
+/// A number without an exponent, without leading zeros, and without those at the end of a fraction.
+fn numeric(value: &[u8]) -> Option<Box<[u8]>> {
+    let digits = value.strip_prefix(b"-").unwrap_or(value);
+    let point = digits.iter().position(|byte| *byte == b'.');
+    let (whole, fraction) = digits.split_at(point.unwrap_or(digits.len()));
+    let fraction = fraction.get(1..).unwrap_or_default();
+    let are_digits = |part: &[u8]| part.iter().all(u8::is_ascii_digit);
+    if whole.is_empty() && fraction.is_empty() || !are_digits(whole) || !are_digits(fraction) {
+        return None;
+    }
+    let is_some = |byte: &u8| *byte != b'0';
+    let whole = &whole[whole.iter().position(is_some).unwrap_or(whole.len())..];
+    let fraction = &fraction[..fraction
+        .iter()
+        .rposition(is_some)
+        .map_or(0, |last| last + 1)];
+    let mut written = Vec::with_capacity(value.len() + 1);
+    if digits.len() < value.len() && !(whole.is_empty() && fraction.is_empty()) {
+        written.push(b'-');
+    }
+    written.extend_from_slice(if whole.is_empty() { b"0" } else { whole });
+    if !fraction.is_empty() {
+        written.push(b'.');
+        written.extend_from_slice(fraction);
+    }
+    Some(written.into())
 }
 
 fn integer(value: &[u8]) -> Option<i64> {
@@ -256,8 +348,60 @@ mod tests {
 
     #[test]
     fn types_with_several_ways_of_writing_a_value_are_not_understood() {
-        for type_oid in [700, 1700, 1082, 1114, 2950, 16_400] {
+        for type_oid in [700, 1114, 16_400] {
             assert_eq!(Common::new(0, type_oid, &["1".to_owned()]), None);
         }
+    }
+
+    #[test]
+    fn days_numbers_and_uuids_are_compared_as_they_are_written_in_one_way() {
+        let uuid = "5f0c0a3e-0000-4000-8000-00000000000a";
+        for (type_oid, value, same, others, unclear) in [
+            (
+                1082,
+                "2024-01-05",
+                vec!["'2024-01-05'"],
+                vec!["'2024-01-06'", "'2024-02-30'"],
+                vec![
+                    "'5.1.2024'",
+                    "'20240105'",
+                    "'2024-1-5'",
+                    "'now'",
+                    "'2024-01-05 BC'",
+                ],
+            ),
+            (
+                1700,
+                "-10.50",
+                vec!["-10.5", "'-010.500'"],
+                vec!["10.5", "-10.05", "'-105'", "0", "'-.5'", "7."],
+                vec!["'1e2'", "'NaN'", "' 7'", "'+7'", "'1_0'", "'.'", "'-'"],
+            ),
+            (
+                2950,
+                uuid,
+                vec!["'5F0C0A3E-0000-4000-8000-00000000000a'"],
+                vec!["'5f0c0a3e-0000-4000-8000-00000000000b'"],
+                vec!["'{5f0c0a3e-0000-4000-8000-00000000000b}'", "'x'"],
+            ),
+        ] {
+            let held = |token: &str| holds(type_oid, &[value], token);
+            assert!(same.into_iter().chain(unclear).all(held), "{value}");
+            assert!(others.into_iter().all(|token| !held(token)), "{value}");
+            let mut common = Common::new(0, type_oid, &[value.to_owned()]).expect("a value");
+            let other = common.other();
+            assert!(!held(&format!("'{}'", String::from_utf8_lossy(&other))));
+            let written = common.written();
+            common.remove(written.iter().map(|value| &**value));
+            assert!(common.is_void(), "{value}");
+        }
+        for (type_oid, value) in [(1082, "05.01.2024"), (1082, "infinity"), (1700, "NaN")] {
+            assert_eq!(
+                Common::new(0, type_oid, &[value.to_owned()]),
+                None,
+                "{value}"
+            );
+        }
+        assert!(holds(1700, &["0.00"], "0") && holds(1700, &["0"], "'-0.0'"));
     }
 }
