@@ -60,7 +60,7 @@ pub(super) fn temporary() -> String {
 }
 
 /// OIDs from here on are not assigned by hand: user types, and the information schema's domains.
-const FIRST_UNPINNED: u32 = 10_000;
+pub(super) const FIRST_UNPINNED: u32 = 10_000;
 
 /// Built-in types whose literals name what the catalog holds, or whose value depends on the day:
 /// `timetz`, the `reg…` types, and their arrays.

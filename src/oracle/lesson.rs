@@ -398,10 +398,9 @@ impl Lesson {
                     _ => Ok(Step::Learned),
                 }
             }
-            State::Travel(statement, epoch) => {
+            State::Travel(statement, epoch, told) => {
                 env.goes_on()?;
-                travel::answered(&statement, epoch, &answers, env);
-                Ok(Step::Learned)
+                Ok(travel::answered((statement, epoch), told, answers, env))
             }
             State::About(candidate, about) => {
                 if env.is_pointless {

@@ -30,8 +30,9 @@ pub(super) enum State {
     Context(Rights),
     /// The questions for the plans of this statement, which is trusted.
     Audit(Arc<Statement>),
-    /// Whether this statement, trusted as of this catalog epoch, may run elsewhere.
-    Travel(Arc<Statement>, u64),
+    /// Whether this statement, trusted as of this catalog epoch, may run elsewhere; and the answers
+    /// about its plan, if they are here.
+    Travel(Arc<Statement>, u64, Vec<Answer>),
     /// Questions about a candidate.
     About(Candidate, About),
 }

@@ -15,13 +15,14 @@
 //! - the text is prepared under a name of its own, and NULL stands for each value. A statement that
 //!   clients use would keep the plan.
 //! - labels are believed by the server, keywords and functions behind types not looked at. So what
-//!   the text mentions and reaches must pass two lists beside it (`reach`).
+//!   the text mentions and reaches must pass two lists beside it (`near`, `reach`).
 //! - where only the shape of the plan forbids the Gather, as a window does, because a worker would
 //!   see a part of the rows, the lists have to do alone (`shape`).
 //! - nothing is left: the settings are local to the implicit transaction, whichever way it ends,
 //!   and the name is closed in a message of its own.
 
 mod clock;
+mod near;
 mod reach;
 mod shape;
 
@@ -38,6 +39,7 @@ use crate::sql::travel::{Mentions, mentions};
 use crate::standing::Standing;
 use crate::statement::{Clock, Footprint, Plans, Statement, mirror};
 use crate::wire::{backend, frontend};
+use near::Settled;
 use std::sync::Arc;
 
 /// What is appended to the name of a statement for the one that is only explained. Names of clients
@@ -74,8 +76,14 @@ pub(super) fn follow(
         statement.parameters(),
         major,
     );
-    env.asks.careful(&reach::question(&mentions));
-    Ok(Step::Ask(State::Travel(Arc::clone(statement), epoch)))
+    if is_near(&mentions, env.standing) {
+        env.ask_catalog(&near::own());
+        env.asks.careful(&near::question(&mentions));
+    } else {
+        env.asks.careful(&reach::question(&mentions));
+    }
+    let state = State::Travel(Arc::clone(statement), epoch, Vec::new());
+    Ok(Step::Ask(state))
 }
 
 /// The catalog epoch as of which the statement is to be asked about, and what its text mentions;
@@ -104,28 +112,84 @@ fn wanted(statement: &Statement, env: &mut Env<'_>) -> Option<(u64, Mentions)> {
     (env.lent.settings.is_eager() || pays).then_some((epoch, mentions))
 }
 
+/// Whether the small questions may do: nothing that is mentioned is known to be followed.
+fn is_near(mentions: &Mentions, standing: &mut Standing) -> bool {
+    let (parents, names) = (parents(mentions, standing), names(mentions));
+    near::may_do(mentions) && parents.is_empty() && !standing.database.may_be_views(&names)
+}
+
+/// The names that a text mentions.
+fn names(mentions: &Mentions) -> Vec<Name> {
+    let names = mentions.names.iter();
+    names.map(|name| Name::from(name.as_bytes())).collect()
+}
+
+/// Those of them that are names of what has partitions or children.
+fn parents(mentions: &Mentions, standing: &mut Standing) -> Vec<Name> {
+    let known = Arc::clone(standing.names());
+    let mut names = names(mentions);
+    names.retain(|name| known.of(name).has(Hazards::PARTITIONED));
+    names
+}
+
 /// Whether the generic plan of the statement, which nobody else asks for, would lock many
 /// partitions or an unknown number of them.
 fn reads_many(statement: &Statement, mentions: &Mentions, standing: &mut Standing) -> bool {
     if statement.plans() == Plans::Generic {
         return false;
     }
-    let names = Arc::clone(standing.names());
-    let parents = mentions.names.iter().map(|name| name.as_bytes());
-    let parents = parents.filter(|name| names.of(name).has(Hazards::PARTITIONED));
-    let parents: Vec<Name> = parents.map(Name::from).collect();
+    let parents = parents(mentions, standing);
     let database = &standing.database;
     // What a view reads is not part of its family.
     let are_views = !parents.is_empty() && database.may_be_views(&parents);
     are_views || !database.resolved(&Touched::families(parents)).is_bounded()
 }
 
-/// The answers are here. What could not be answered is asked again at another time; the statement
-/// is as good as it was.
-pub(super) fn answered(statement: &Statement, epoch: u64, answers: &[Answer], env: &Env<'_>) {
-    if let [parsed, plan, _closed, reached] = answers
-        && let Some(found) = judge(parsed, plan, reached)
-    {
+/// The answers are here, behind those that were `told` before. What could not be answered is asked
+/// again at another time; the statement is as good as it was.
+pub(super) fn answered(
+    (statement, epoch): (Arc<Statement>, u64),
+    told: Vec<Answer>,
+    answers: Vec<Answer>,
+    env: &mut Env<'_>,
+) -> Step {
+    let all: Vec<Answer> = told.into_iter().chain(answers).collect();
+    match &all[..] {
+        [parsed, plan, _closed, reached] => {
+            decide(&statement, epoch, [parsed, plan, reached], env);
+        }
+        [parsed, plan, _closed, found @ ..] if found.iter().all(|it| it.error.is_none()) => {
+            let Ok(mentions) = mentions(statement.text()) else {
+                return Step::Learned;
+            };
+            let told = match near::settled(&mentions, found) {
+                Settled::Known(reached) => {
+                    decide(&statement, epoch, [parsed, plan, &reached], env);
+                    return Step::Learned;
+                }
+                Settled::Finer => {
+                    env.ask_catalog(&near::finer());
+                    all.len()
+                }
+                Settled::Unknown => {
+                    env.asks.careful(&reach::question(&mentions));
+                    ABOUT_PLAN
+                }
+            };
+            let told = all.into_iter().take(told).collect();
+            return Step::Ask(State::Travel(statement, epoch, told));
+        }
+        _ => {}
+    }
+    Step::Learned
+}
+
+/// How many answers stand before those of the catalog.
+const ABOUT_PLAN: usize = 3;
+
+/// Notes what the answers come to.
+fn decide(statement: &Statement, epoch: u64, [parsed, plan, reached]: [&Answer; 3], env: &Env<'_>) {
+    if let Some(found) = judge(parsed, plan, reached) {
         let clock = clock::clock(statement.text(), parsed, reached);
         record(statement, epoch, (found, clock), env);
     }
@@ -285,7 +349,20 @@ const PROBE: &[u8] = b"_pgautoprep_travel";
 
 /// Every question with sample values, but for those that hold a text of the client's.
 pub(super) fn samples() -> Vec<String> {
-    vec![reach::sample()]
+    let mentions = sample();
+    let mut all = vec![reach::sample(&mentions)];
+    all.extend(near::samples(&mentions));
+    all
+}
+
+/// A few names.
+fn sample() -> Mentions {
+    Mentions {
+        names: vec!["t".to_owned(), "a'b\\".to_owned()],
+        calls: vec!["now".to_owned()],
+        attributes: vec!["lo_unlink".to_owned()],
+        operators: vec!["=".to_owned()],
+    }
 }
 
 #[cfg(test)]

@@ -147,6 +147,7 @@ mod late_cancel;
 mod leaving;
 mod led;
 // Which reads may run on other sessions' server connections.
+mod near;
 mod travel;
 // Notices and transactions of reads on others' connections.
 mod shared;

@@ -11,17 +11,17 @@ use pgautoprep::sql::travel::{denial, is_known};
 
 /// What was found out about a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
+pub(crate) enum Found {
     Travels,
     Stays(Stay),
     /// Nobody has asked: it is not converted.
     Nothing,
 }
 
-struct Scene {
+pub(crate) struct Scene {
     proxy: Proxy,
-    client: Client,
-    database: String,
+    pub(crate) client: Client,
+    pub(crate) database: String,
 }
 
 const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, v text, d date, n numeric); \
@@ -35,7 +35,7 @@ const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, v text, d date, n numer
     'SELECT pg_backend_pid()'; ";
 
 impl Scene {
-    fn new(setup: &str) -> Self {
+    pub(crate) fn new(setup: &str) -> Self {
         Self::with(setup, &[])
     }
 
@@ -53,7 +53,7 @@ impl Scene {
     }
 
     /// Sends a statement, and says what was found out meanwhile.
-    fn found(&mut self, sql: &str) -> Found {
+    pub(crate) fn found(&mut self, sql: &str) -> Found {
         let before = self.proxy.summary();
         self.client.query(sql);
         let counted = self.proxy.summary().since(&before);
@@ -101,7 +101,7 @@ impl Scene {
 }
 
 /// The values that a query of one column returns.
-fn values(client: &mut Client, sql: &str) -> Vec<String> {
+pub(crate) fn values(client: &mut Client, sql: &str) -> Vec<String> {
     let answer = client.query(sql);
     assert!(!frames::tags(&answer).contains('E'), "{sql}: {answer:?}");
     let rows = answer.into_iter().filter(|frame| frame.tag == b'D');

@@ -76,26 +76,32 @@ const READS: &str = "{settings}WITH RECURSIVE named (oid) AS (SELECT c.oid \
     JOIN pg_catalog.pg_index i ON i.indrelid {=} r.oid) ";
 
 /// How many relations, and of which kinds; functions of users with these names that a worker may be
-/// given; operators of users that the text's might be, unless they are of types of users that no
-/// value becomes by itself.
+/// given; those of the [`STRANGE`] operators that the text's might be.
 const NAMES: &str = "SELECT (SELECT pg_catalog.count(*) FROM reach), \
     (SELECT COALESCE(pg_catalog.string_agg(DISTINCT pg_catalog.concat(c.relkind, \
     c.relpersistence), ','), '') FROM reach r JOIN pg_catalog.pg_class c ON c.oid {=} r.oid), \
     (SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc p WHERE p.proname {=} ANY ({names}) \
     AND p.oid {>=} {user} AND p.proparallel {<>} 'u'::pg_catalog.\"char\"), \
-    (SELECT pg_catalog.count(*) FROM pg_catalog.pg_operator o WHERE o.oid {>=} {user} \
-    AND o.oprname {=} ANY ({operators}) AND NOT EXISTS (SELECT FROM pg_catalog.pg_type t \
+    (SELECT pg_catalog.count(*) FROM pg_catalog.pg_operator o \
+    WHERE {strange} AND o.oprname {=} ANY ({operators})), ";
+
+/// Operators of users, unless they are of types of users that no value becomes by itself.
+pub(super) const STRANGE: &str = "o.oid {>=} {user} \
+    AND NOT EXISTS (SELECT FROM pg_catalog.pg_type t \
     WHERE (t.oid {=} o.oprleft OR t.oid {=} o.oprright) AND NOT {plain} \
     AND NOT EXISTS (SELECT FROM pg_catalog.pg_cast k JOIN pg_catalog.pg_type s \
     ON s.oid {=} k.castsource WHERE k.casttarget {=} t.oid \
-    AND k.castcontext {=} 'i'::pg_catalog.\"char\" AND {plain source}))), ";
+    AND k.castcontext {=} 'i'::pg_catalog.\"char\" AND {plain source}))";
 
-/// Casts of users between types that are no others'; types of users; types whose values are names;
-/// functions and operators of users in expressions, or used by what belongs to the relations.
-const TYPED: &str = "(SELECT pg_catalog.count(*) FROM pg_catalog.pg_cast k \
+/// Casts of users between types that are no others'.
+pub(super) const CASTS: &str = "(SELECT pg_catalog.count(*) FROM pg_catalog.pg_cast k \
     JOIN pg_catalog.pg_type t ON t.oid {=} k.castsource \
     JOIN pg_catalog.pg_type s ON s.oid {=} k.casttarget \
-    WHERE k.oid {>=} {user} AND {plain} AND {plain source}), \
+    WHERE k.oid {>=} {user} AND {plain} AND {plain source})";
+
+/// [`CASTS`]; types of users; types whose values are names;
+/// functions and operators of users in expressions, or used by what belongs to the relations.
+const TYPED: &str = "{casts}, \
     (SELECT pg_catalog.count(*) FROM types y JOIN pg_catalog.pg_type t ON t.oid {=} y.oid \
     WHERE NOT {plain}), \
     (SELECT pg_catalog.count(*) FROM types y \
@@ -138,19 +144,23 @@ const COLLATED: &str = "(SELECT pg_catalog.count(*) FROM pg_catalog.pg_collation
     AND k.collversion IS NOT NULL AND NOT COALESCE(k.collversion {=} \
     pg_catalog.pg_collation_actual_version(k.oid), false))";
 
-/// Functions of these names, and those that may be called like columns: with one argument.
+/// Functions of these names, and those that may be called like columns.
 const BY_NAME: &str = "p.proname {=} ANY ({calls}) OR p.proname {=} ANY ({attributes}) \
-    AND p.pronargs {>} 0::pg_catalog.int2 \
+    AND {attributed}";
+
+/// Whether a function may be called like a column: with one argument.
+pub(super) const ATTRIBUTED: &str = "p.pronargs {>} 0::pg_catalog.int2 \
     AND p.pronargs {-} p.pronargdefaults {<=} 1";
 
 /// Whether a type brings no code of users with it: it is of the server's own and no domain, or an
 /// enumeration, or an array of such.
-const PLAIN: &str = "(t.oid {<} {user} AND t.typtype {<>} 'd'::pg_catalog.\"char\" \
+pub(super) const PLAIN: &str = "(t.oid {<} {user} AND t.typtype {<>} 'd'::pg_catalog.\"char\" \
     OR t.typtype {=} 'e'::pg_catalog.\"char\" OR EXISTS (SELECT FROM pg_catalog.pg_type e \
     WHERE e.typarray {=} t.oid AND e.typtype {=} 'e'::pg_catalog.\"char\"))";
 
 /// Functions, operators, their classes and families, access methods.
-const CODE: &str = "d.refclassid {=} ANY ('{1255,2617,2616,2753,2601}'::pg_catalog.oid[])";
+pub(super) const CODE: &str =
+    "d.refclassid {=} ANY ('{1255,2617,2616,2753,2601}'::pg_catalog.oid[])";
 
 /// The schema of the standard's views, which have the names of usual columns, and columns of
 /// domains. No text names them by accident, unless it says so or the search path does.
@@ -171,7 +181,10 @@ pub(super) fn question(mentions: &Mentions) -> Vec<u8> {
     let text = [READS, NAMES, TYPED, CALLED, COLLATED].concat();
     let text = text
         .replace("{settings}", SETTINGS)
+        .replace("{casts}", CASTS)
+        .replace("{strange}", STRANGE)
         .replace("{called}", BY_NAME)
+        .replace("{attributed}", ATTRIBUTED)
         .replace("{open}", open)
         .replace("{standard}", STANDARD)
         .replace("{plain source}", &PLAIN.replace("t.", "s."))
@@ -193,15 +206,9 @@ pub(super) fn question(mentions: &Mentions) -> Vec<u8> {
     qualified(&text).into_bytes()
 }
 
-/// The question with a few names, to be tried where users have objects of all names.
-pub(super) fn sample() -> String {
-    let mentions = Mentions {
-        names: vec!["t".to_owned(), "a'b\\".to_owned()],
-        calls: vec!["now".to_owned()],
-        attributes: vec!["lo_unlink".to_owned()],
-        operators: vec!["=".to_owned()],
-    };
-    String::from_utf8_lossy(&question(&mentions)).into_owned()
+/// The question with these names, to be tried where users have objects of all names.
+pub(super) fn sample(mentions: &Mentions) -> String {
+    String::from_utf8_lossy(&question(mentions)).into_owned()
 }
 
 /// An array of names.
@@ -368,7 +375,7 @@ mod tests {
 
     #[test]
     fn the_question_looks_nothing_up_through_the_search_path() {
-        let text = sample();
+        let text = sample(&crate::oracle::travel::sample());
         let bare = text.replace("OPERATOR(pg_catalog.=)", "");
         let bare = bare.replace(SETTINGS, "");
         assert!(!bare.contains(" = ") && !text.contains("{user}"), "{text}");
