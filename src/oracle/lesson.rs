@@ -205,7 +205,8 @@ impl Lesson {
                 }
             }
             State::Names(_) => env.standing.database.pays_for_names(took),
-            State::About(_, About::Prepare) => {}
+            // A look that saves the question behind it more than it takes.
+            State::Kinds(_) | State::About(_, About::Prepare) => {}
             State::About(..) if self.topic.is_earned => {}
             State::Context(_) => {
                 let questions = env.lent.shapes.questions();
@@ -336,7 +337,7 @@ impl Lesson {
     fn of_use(&self, state: State, env: &mut Env<'_>) -> Result<State, Reason> {
         let looks = matches!(
             state,
-            State::Glance(..) | State::Watch(..) | State::Names(_)
+            State::Glance(..) | State::Watch(..) | State::Kinds(_) | State::Names(_)
         );
         let is_old = self.is_inside && env.standing.sees_otherwise();
         if !is_old || !looks && env.standing.sees_the_present() {
@@ -371,6 +372,10 @@ impl Lesson {
                 watch::answered((asked, self.is_inside), made, &answers, env)?;
                 env.goes_on()?;
                 self.prelude(env)
+            }
+            State::Kinds(claim) => {
+                env.goes_on()?;
+                Ok(names::follow(claim, &answers, env))
             }
             State::Names(claim) => {
                 names::answered(claim, &answers, env.now);

@@ -476,6 +476,8 @@ fn names_that_are_too_many_to_be_read_are_all_hazardous() {
     let mut lesson = room.teach(SELECT);
     let sign = rows(&[&["sign", "rest", "", "1"]]);
     assert_eq!(room.answer(&mut lesson, &[sign]), Next::Asked);
+    let kinds = rows(&[&["t", "t"]]);
+    assert_eq!(room.answer(&mut lesson, &[kinds]), Next::Asked);
     assert!(room.questions()[0].contains("p.prorettype"));
     lesson.large(backend::DATA_ROW);
     assert_eq!(room.answer(&mut lesson, &[Vec::new()]), Next::Asked);

@@ -14,7 +14,7 @@
 //! A lesson is a few round trips. Each is a *state* that consumes the answers to its questions:
 //!
 //! - *watch*: whether the catalog has changed, when that is due or may have happened unseen;
-//! - *names*: which names have hazards, when nobody has asked since that may have changed;
+//! - *kinds*, *names*: which names have hazards, when nobody has asked since that may have changed;
 //! - *context*: settings and who the session is, when anything may have changed them;
 //! - *columns*: the types of the columns that rows are stored in, if it has rows;
 //! - *describe*: the original and the rewritten text are parsed and described;
@@ -148,7 +148,7 @@ pub enum Next {
 #[doc(hidden)]
 #[must_use]
 pub fn questions(major: u16) -> Vec<String> {
-    let mut all = vec![naming::names(major)];
+    let mut all = vec![naming::kinds(), naming::names(major, naming::Kinds::ALL)];
     all.extend(catalog::samples());
     all.extend(sign::samples());
     all.extend(proof::questions());

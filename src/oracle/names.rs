@@ -6,10 +6,21 @@ use super::{Env, naming};
 use crate::statement::Millis;
 use crate::statement::database::NamesClaim;
 use crate::statement::names::{Names, Row};
+use naming::Kinds;
 
-/// Asks which names have hazards, by this right.
+/// Asks which names have hazards, by this right: first which kinds of objects there are.
+///
+/// That is asked behind the claim, too. So what there was when it was taken is found, and what is
+/// made from then on is no part of the answer anyhow: the next look at the catalog finds it.
 pub(super) fn ask(claim: NamesClaim, env: &mut Env<'_>) -> Step {
-    let names = naming::names(env.standing.dialect.server_major);
+    env.asks.careful(naming::kinds().as_bytes());
+    Step::Ask(State::Kinds(claim))
+}
+
+/// It is known which kinds there are, or that is asked about all.
+pub(super) fn follow(claim: NamesClaim, answers: &[Answer], env: &mut Env<'_>) -> Step {
+    let major = env.standing.dialect.server_major;
+    let names = naming::names(major, Kinds::read(answers));
     env.asks.careful(names.as_bytes());
     Step::Ask(State::Names(claim))
 }

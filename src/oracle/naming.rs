@@ -3,7 +3,10 @@
 //! It is written like all questions: see `catalog`. Its rows are read by
 //! [`Row`](crate::statement::names::Row).
 
+mod kinds;
 mod types;
+
+pub(super) use kinds::{Kinds, kinds};
 
 use super::catalog::{FIRST_NORMAL, qualified};
 use crate::sql::hazard;
@@ -24,24 +27,32 @@ const SETTERS: &str = "{set_limit,isn_weak,hll_set_defaults,hll_set_max_sparse,\
     hll_set_output_version,seed,set_nls_sort}";
 
 /// Asks which names have hazards, in rows of five columns that
-/// [`Row`](crate::statement::names::Row) reads. `major` is the version of the server.
-pub(super) fn names(major: u16) -> String {
+/// [`Row`](crate::statement::names::Row) reads. `major` is the version of the server. Where users
+/// have made nothing of a kind, nothing is asked that could find only such: most of that time goes
+/// into planning.
+pub(super) fn names(major: u16, kinds: Kinds) -> String {
     let builtins: Vec<&str> = hazard::builtins().chain(hazard::draws()).collect();
     let builtins = format!("'{{{}}}'::pg_catalog.name[]", builtins.join(","));
+    let of_functions = |part: String| kinds.functions.then_some(part);
     let parts = [
-        VOLATILE.to_owned(),
-        functions(major),
-        uses(&builtins, major),
-        written_out(major),
-        depends(),
-        IMPLICIT.to_owned(),
-        behind(&builtins),
-        events(major),
-        RELATIONS.to_owned(),
-        types::built_over(major),
-        DRAWN.to_owned(),
-        USED.to_owned(),
+        Some(VOLATILE.to_owned()),
+        of_functions(functions(major)),
+        Some(uses(&builtins, major)),
+        of_functions([noisy(major), aggregates(&builtins)].join("; ")),
+        Some(written_out(major)),
+        of_functions(partition_keys()),
+        Some(depends()),
+        of_functions(IMPLICIT.to_owned()),
+        kinds.behind.then(|| behind(&builtins)),
+        Some(events(major)),
+        Some(RELATIONS.to_owned()),
+        // The checks of domains are functions, and so is what writes out a type.
+        of_functions(types::built_over(major)),
+        Some(DRAWN.to_owned()),
+        Some(USED.to_owned()),
+        of_functions(USED_FUNCTIONS.to_owned()),
     ];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
     qualified(&parts.join("; ").replace("{user}", FIRST_NORMAL))
 }
 
@@ -197,7 +208,8 @@ fn called(tree: &str) -> String {
     )
 }
 
-/// What uses the functions and views of `pg_catalog` with these names.
+/// What uses the functions and views of `pg_catalog` with these names, and views that call what is
+/// [`NOISY`].
 fn uses(builtins: &str, major: u16) -> String {
     format!(
         "SELECT 'u', t.object, t.name::pg_catalog.text, b.proname::pg_catalog.text, '' \
@@ -210,8 +222,22 @@ fn uses(builtins: &str, major: u16) -> String {
          JOIN pg_catalog.pg_rewrite r ON r.oid {{=}} d.objid \
          JOIN pg_catalog.pg_class c ON c.oid {{=}} r.ev_class \
          WHERE v.relnamespace {{=}} 11::pg_catalog.oid AND v.relname {{=}} ANY ({builtins}) \
-         AND c.oid {{>=}} {{user}}; {}; \
-         SELECT 'u', 'f' {{||}} a.aggfnoid::pg_catalog.oid::pg_catalog.text, \
+         AND c.oid {{>=}} {{user}}; \
+         SELECT 'r', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, 'n', '' \
+         FROM pg_catalog.pg_rewrite e JOIN pg_catalog.pg_class c ON c.oid {{=}} e.ev_class \
+         {ruled} WHERE c.oid {{>=}} {{user}} \
+         AND b.pronamespace {{=}} 11::pg_catalog.oid AND b.proname {{=}} ANY \
+         ('{NOISY}'::pg_catalog.name[])",
+        trees(major),
+        called = called("t.tree"),
+        ruled = called("e.ev_action::pg_catalog.text"),
+    )
+}
+
+/// The aggregates of users that use the functions of `pg_catalog` with these names.
+fn aggregates(builtins: &str) -> String {
+    format!(
+        "SELECT 'u', 'f' {{||}} a.aggfnoid::pg_catalog.oid::pg_catalog.text, \
          p.proname::pg_catalog.text, \
          b.proname::pg_catalog.text, '' FROM pg_catalog.pg_aggregate a \
          JOIN pg_catalog.pg_proc p ON p.oid {{=}} a.aggfnoid::pg_catalog.oid \
@@ -219,10 +245,7 @@ fn uses(builtins: &str, major: u16) -> String {
          a.aggfinalfn::pg_catalog.oid, a.aggmtransfn::pg_catalog.oid, \
          a.aggmfinalfn::pg_catalog.oid]) \
          WHERE p.oid {{>=}} {{user}} AND b.pronamespace {{=}} 11::pg_catalog.oid \
-         AND b.proname {{=}} ANY ({builtins})",
-        trees(major),
-        noisy(major),
-        called = called("t.tree"),
+         AND b.proname {{=}} ANY ({builtins})"
     )
 }
 
@@ -266,14 +289,8 @@ fn noisy(major: u16) -> String {
         "SELECT 'r', 'f' {{||}} e.oid::pg_catalog.text, e.proname::pg_catalog.text, 'n', '' \
          FROM pg_catalog.pg_proc e {} WHERE e.oid {{>=}} {{user}} AND {parsed} {{<>}} '' \
          AND b.pronamespace {{=}} 11::pg_catalog.oid \
-         AND b.provolatile {{=}} 'v'::pg_catalog.\"char\"; \
-         SELECT 'r', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, 'n', '' \
-         FROM pg_catalog.pg_rewrite e JOIN pg_catalog.pg_class c ON c.oid {{=}} e.ev_class {} \
-         WHERE c.oid {{>=}} {{user}} \
-         AND b.pronamespace {{=}} 11::pg_catalog.oid AND b.proname {{=}} ANY \
-         ('{NOISY}'::pg_catalog.name[])",
+         AND b.provolatile {{=}} 'v'::pg_catalog.\"char\"",
         called(&parsed),
-        called("e.ev_action::pg_catalog.text"),
     )
 }
 
@@ -311,24 +328,15 @@ fn depends() -> String {
          FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_proc e ON e.oid {{=}} d.objid \
          WHERE d.classid {{=}} 1255::pg_catalog.oid AND {IS_TARGET}"
     ));
-    // The functions that say which partition a row belongs to: of the parent, and of each
-    // partition,
-    // which is checked when it is written to by itself.
-    let keys = "FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_partitioned_table e \
-         ON e.partrelid {=} d.objid";
-    let of_functions = "WHERE d.classid {=} 1259::pg_catalog.oid \
-         AND d.refclassid {=} 1255::pg_catalog.oid AND d.refobjid {>=} {user}";
-    parts.push(format!(
-        "SELECT 'd', 'k' {{||}} d.objid::pg_catalog.text, '', {TARGET}, '' {keys} {of_functions}; \
-         SELECT 'd', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
-         'k' {{||}} d.objid::pg_catalog.text, 'w' {keys} \
-         JOIN pg_catalog.pg_class c ON c.oid {{=}} d.objid {of_functions}; \
-         SELECT 'd', 'k' {{||}} i.inhrelid::pg_catalog.text, '', \
-         'k' {{||}} i.inhparent::pg_catalog.text, '' FROM pg_catalog.pg_inherits i \
-         JOIN pg_catalog.pg_partitioned_table e ON e.partrelid {{=}} i.inhparent; \
-         SELECT 'd', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
-         'k' {{||}} c.oid::pg_catalog.text, 'w' FROM pg_catalog.pg_class c WHERE c.relispartition"
-    ));
+    // A partition has the functions that its parent has by `partition_keys`.
+    parts.push(
+        "SELECT 'd', 'k' {||} i.inhrelid::pg_catalog.text, '', \
+         'k' {||} i.inhparent::pg_catalog.text, '' FROM pg_catalog.pg_inherits i \
+         JOIN pg_catalog.pg_partitioned_table e ON e.partrelid {=} i.inhparent; \
+         SELECT 'd', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
+         'k' {||} c.oid::pg_catalog.text, 'w' FROM pg_catalog.pg_class c WHERE c.relispartition"
+            .to_owned(),
+    );
     // Partitions, children, and what a foreign key cascades to.
     parts.push(
         "SELECT 'd', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
@@ -347,6 +355,21 @@ fn depends() -> String {
             .to_owned(),
     );
     parts.join("; ")
+}
+
+/// The functions of users that say which partition a row belongs to: of the parent, and of each
+/// partition, which is checked when it is written to by itself.
+fn partition_keys() -> String {
+    let keys = "FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_partitioned_table e \
+         ON e.partrelid {=} d.objid";
+    let of_functions = "WHERE d.classid {=} 1259::pg_catalog.oid \
+         AND d.refclassid {=} 1255::pg_catalog.oid AND d.refobjid {>=} {user}";
+    format!(
+        "SELECT 'd', 'k' {{||}} d.objid::pg_catalog.text, '', {TARGET}, '' {keys} {of_functions}; \
+         SELECT 'd', 'r' {{||}} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
+         'k' {{||}} d.objid::pg_catalog.text, 'w' {keys} \
+         JOIN pg_catalog.pg_class c ON c.oid {{=}} d.objid {of_functions}"
+    )
 }
 
 /// What a row of `pg_depend` points at, if that is a function or a relation of users.
@@ -437,7 +460,7 @@ const DRAWN: &str = "WITH RECURSIVE drawn (oid) AS (\
     JOIN pg_catalog.pg_proc p ON p.oid {=} t.tgfoid WHERE NOT t.tgisinternal \
     AND p.prolang {=} ANY ('{12,13}'::pg_catalog.oid[])";
 
-/// The names of what something may use.
+/// The names of relations that something may use.
 const USED: &str = "SELECT 'r', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_catalog.text, \
     'u', '' FROM pg_catalog.pg_class c WHERE c.oid {>=} {user} \
     AND c.relkind {=} ANY ('{r,v,m,p,f}'::pg_catalog.\"char\"[]) AND (EXISTS (\
@@ -445,8 +468,11 @@ const USED: &str = "SELECT 'r', 'r' {||} c.oid::pg_catalog.text, c.relname::pg_c
     AND d.refobjid {=} c.oid AND d.deptype {=} 'n'::pg_catalog.\"char\") OR EXISTS (\
     SELECT FROM pg_catalog.pg_inherits i WHERE i.inhrelid {=} c.oid) OR EXISTS (\
     SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid {=} c.oid \
-    AND k.contype {=} 'f'::pg_catalog.\"char\")); \
-    SELECT 'r', 'f' {||} p.oid::pg_catalog.text, p.proname::pg_catalog.text, 'u', '' \
+    AND k.contype {=} 'f'::pg_catalog.\"char\"))";
+
+/// The names of functions that something may use.
+const USED_FUNCTIONS: &str = "SELECT 'r', 'f' {||} p.oid::pg_catalog.text, \
+    p.proname::pg_catalog.text, 'u', '' \
     FROM pg_catalog.pg_proc p WHERE p.oid {>=} {user} AND EXISTS (\
     SELECT FROM pg_catalog.pg_depend d WHERE d.refclassid {=} 1255::pg_catalog.oid \
     AND d.refobjid {=} p.oid AND d.deptype {=} 'n'::pg_catalog.\"char\")";
@@ -457,10 +483,30 @@ mod tests {
 
     #[test]
     fn all_operators_are_qualified() {
-        for text in [names(13), names(18)] {
+        let all = [13, 18].map(|major| names(major, Kinds::ALL));
+        for text in all.into_iter().chain([kinds()]) {
             let bare = text.replace("OPERATOR(pg_catalog.=)", "");
             assert!(!bare.contains(" = "), "{bare}");
             assert!(!text.contains("{user}") && !text.contains("{="), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_only_about_what_there_is_not_is_not_asked() {
+        let count = |text: &str| text.split("; SELECT ").count() + text.matches("; WITH ").count();
+        for major in [13, 18] {
+            let asked = |functions, behind| names(major, Kinds { functions, behind });
+            let all = names(major, Kinds::ALL);
+            let none = asked(false, false);
+            assert_eq!(count(&all) - count(&none), 11);
+            assert_eq!(count(&all) - count(&asked(true, false)), 1);
+            // Each of the others is asked as it was.
+            for part in none.split("; ") {
+                assert!(all.contains(part), "{part}");
+            }
+            for word in ["prosrc", "pg_aggregate", "pg_amproc", "rngsubtype"] {
+                assert!(all.contains(word) && !none.contains(word), "{word}");
+            }
         }
     }
 }

@@ -23,8 +23,10 @@ pub(super) enum State {
     Glance(Millis, Glance),
     /// The question what the catalog looks like, put at this time, and what was made before.
     Watch(Millis, Made),
-    /// The question which names have hazards, with the right to put it. Who drops the state leaves
-    /// the question to others.
+    /// The question which kinds of objects there are, before that which names have hazards, with
+    /// the right to put it. Who drops the state leaves the question to others.
+    Kinds(NamesClaim),
+    /// The question which names have hazards, with the same right.
     Names(NamesClaim),
     /// The question about the session's settings, and maybe about its role's rights.
     Context(Rights),

@@ -173,10 +173,12 @@ fn notifications_and_settings_during_a_lesson_reach_the_client() {
     scene.client.send(&frames::query(SQL));
     scene.peer.take("Q");
     scene.peer.answer_rows(&["sign", "", "", "1"]);
-    scene.peer.take("Q");
-    scene
-        .peer
-        .send(&[complete("SELECT 0"), ready(b'I')].concat());
+    for _ in 0..2 {
+        scene.peer.take("Q");
+        scene
+            .peer
+            .send(&[complete("SELECT 0"), ready(b'I')].concat());
+    }
     scene.peer.take("Q");
     let note = frames::notification(7, "news", "x");
     let status = frames::parameter("application_name", "x");

@@ -57,6 +57,7 @@ fn step(scene: &mut Scene, mentions: &str, row: &[&str]) {
 /// Answers what comes before the statement's own questions.
 fn answer_context(scene: &mut Scene) {
     step(scene, "concat_ws('|', (SELECT", &["sign", "", "", "1"]);
+    step(scene, "; SELECT EXISTS (", &["t", "t"]);
     step(scene, "p.prorettype", &[]);
     step(scene, "SHOW ALL", &CONTEXT);
 }
@@ -114,6 +115,7 @@ fn a_session_that_is_asked_inside_a_transaction_is_asked_for_its_rights() {
     begin(&mut scene);
     scene.client.send(&frames::query(SQL));
     step(&mut scene, "concat_ws('|', (SELECT", &["sign", "", "", "1"]);
+    step(&mut scene, "; SELECT EXISTS (", &["t", "t"]);
     step(&mut scene, "p.prorettype", &[]);
     step(&mut scene, "aclexplode", &CONTEXT);
     answer_parse(&mut scene);
