@@ -8,6 +8,7 @@
 //! anything since then of which it is not known what it leaves is like no other.
 
 use super::Standing;
+use super::limits::is_mild;
 use crate::sql::residue::Residue;
 use crate::statement::Context;
 use crate::wire::backend::Status;
@@ -108,7 +109,7 @@ impl Standing {
         // A name may be spelt with escapes.
         let is_plain = memchr::memchr2(b'\\', b'&', text).is_none();
         let may_set = !is_plain || has_word(text, b"timeout");
-        limits.may_be_new |= may_set;
+        limits.may_be_new |= may_set && !is_mild(text, limits.has_none);
         limits.is_unhurried &= !may_set;
     }
 
@@ -233,6 +234,8 @@ mod tests {
             (&b"SET TimeZone = 'UTC'"[..], true),
             (b"RESET ALL", true),
             (b"SET Statement_Timeout = 5", false),
+            (b"SET Statement_Timeout = '5s'", true),
+            (b"RESET Statement_Timeout", true),
             (b"SELECT set_config('lock_timeout', '5', false)", false),
             (b"SET U&\"lock\\005ftimeout\" = 5", false),
         ] {
@@ -244,7 +247,11 @@ mod tests {
         }
         let mut limited = standing();
         limited.limits.has_none = false;
-        limited.may_limit(b"RESET ALL", Residue::SETTINGS);
-        assert_eq!(limited.likeness(), None);
+        for text in [&b"RESET ALL"[..], b"RESET lock_timeout"] {
+            limited.may_limit(text, Residue::SETTINGS);
+            assert_eq!(limited.likeness(), None);
+            limited.knows_limits();
+            limited.limits.has_none = false;
+        }
     }
 }

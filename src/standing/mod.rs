@@ -21,6 +21,7 @@ mod ends;
 mod follow;
 mod hold;
 mod late;
+mod limits;
 mod logins;
 mod own;
 mod past;

@@ -302,3 +302,33 @@ fn what_is_unnamed_is_dropped_by_a_read_elsewhere() {
     }
     assert!(elsewhere >= 10, "{elsewhere}");
 }
+
+/// A limit of a second or more is none that a read elsewhere could show.
+#[test]
+fn who_has_had_a_long_time_limit_is_like_others_again() {
+    let mut scene = scene(3, "");
+    scene.all_read("t", 20);
+    for texts in [
+        &[
+            "BEGIN",
+            "SET LOCAL statement_timeout = '20s'",
+            "SELECT v FROM t WHERE id = 5",
+            "COMMIT",
+        ][..],
+        &[
+            "BEGIN",
+            "SELECT set_config('lock_timeout', '5000', true)",
+            "ROLLBACK",
+        ],
+        &["SET LOCAL statement_timeout = '5s'"],
+        &["SET statement_timeout = 0", "RESET statement_timeout"],
+        &["SET lock_timeout = '30s'", "RESET ALL"],
+        &["SET statement_timeout = '30s'", "DISCARD ALL"],
+    ] {
+        is_like_others_after(&mut scene, texts);
+    }
+    // One that is short is asked for first.
+    scene.clients[0].query("SET statement_timeout = 900");
+    scene.all_read("t", 2);
+    assert_ne!(unlike(&mut scene), 0);
+}
