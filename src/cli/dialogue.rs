@@ -18,13 +18,12 @@ use crate::ids::{ClientId, UpstreamId};
 use crate::lab::login::{Account, Authentication, framed};
 use crate::metrics::Metrics;
 use crate::net;
-use crate::oracle::Inquiry;
 use crate::reason::Reason;
 use crate::sql::Dialect;
 use crate::standing::Standing;
 use crate::statement::context::Origin;
 use crate::statement::shapes::Shapes;
-use crate::statement::{Footprint, Millis, Statement};
+use crate::statement::{Millis, Statement};
 use crate::wire::{backend, frontend};
 pub(super) use server::Server;
 use server::{frames, said};
@@ -230,33 +229,6 @@ impl Dialogue {
     /// The statement that has been made of `text`, if it has made one.
     pub(super) fn statement(&mut self, text: &[u8]) -> Option<Arc<Statement>> {
         self.hub.statement(self.upstream, text)
-    }
-
-    /// Whether a text without values might run on the server connection of another session, as the
-    /// server says; `None` without a server.
-    pub(super) fn inquire(&mut self, text: &[u8]) -> anyhow::Result<Option<Footprint>> {
-        let major = self.dialect()?.server_major;
-        let Some(server) = self.server.as_mut() else {
-            return Ok(None);
-        };
-        let mut inquiry = match Inquiry::new(text, major) {
-            Ok(inquiry) => inquiry,
-            Err(stay) => return Ok(Some(Footprint::Stays(stay))),
-        };
-        while let Some(asked) = inquiry.questions() {
-            server.send(&asked.bytes)?;
-            let mut left = asked.questions;
-            while left > 0 {
-                server.receive()?;
-                let mut used = 0;
-                for (tag, body) in frames(&server.received) {
-                    used += 1 + 4 + body.len();
-                    left -= usize::from(inquiry.note(tag, body));
-                }
-                server.received.drain(..used);
-            }
-        }
-        Ok(Some(inquiry.footprint()))
     }
 
     /// The message of the server's last error, if there was one.

@@ -393,7 +393,6 @@ fn put_travel(
     };
     let footprint = match outcome {
         Outcome::Converted => statement.and_then(|statement| statement.footprint()),
-        Outcome::Passed(Reason::NoArguments) => dialogue.inquire(text)?,
         Outcome::WouldAsk => match travel::mentions(text) {
             Ok(_) => None,
             Err(stay) => Some(Footprint::Stays(stay)),

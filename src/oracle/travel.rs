@@ -279,7 +279,8 @@ fn judge(parsed: &Answer, plan: &Answer, reached: &Answer) -> Option<Footprint> 
 /// OIDs from here on belong to objects that were made after the cluster was (`transam.h`).
 const FIRST_OF_USERS: u32 = 16_384;
 
-/// The same questions about a text without values, which is not prepared for anybody.
+/// The whole of the questions about a text without values, which is not prepared for anybody: what
+/// the small ones come to is compared with what it comes to.
 ///
 /// What the catalog says is asked first, and alone: planning may run a function of users.
 #[derive(Debug)]
