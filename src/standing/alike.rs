@@ -109,7 +109,8 @@ impl Standing {
         // A name may be spelt with escapes.
         let is_plain = memchr::memchr2(b'\\', b'&', text).is_none();
         let may_set = !is_plain || has_word(text, b"timeout");
-        limits.may_be_new |= may_set && !is_mild(text, limits.has_none);
+        let is_mild = is_plain && is_mild(text, limits.has_none);
+        limits.may_be_new |= may_set && !is_mild;
         limits.is_unhurried &= !may_set;
     }
 
@@ -238,6 +239,11 @@ mod tests {
             (b"RESET Statement_Timeout", true),
             (b"SELECT set_config('lock_timeout', '5', false)", false),
             (b"SET U&\"lock\\005ftimeout\" = 5", false),
+            (b"SELECT set_config(E'lock\\137timeout', '5', false)", false),
+            (
+                b"SELECT set_config(E'lock_timeout', '5\\060', false)",
+                false,
+            ),
         ] {
             let mut standing = standing();
             standing.may_limit(text, Residue::SETTINGS);

@@ -10,11 +10,12 @@ const LONG_ENOUGH: [&[u8]; 3] = [
     b"idle_in_transaction_session_timeout",
 ];
 
-/// Milliseconds from which on a limit is none that a read elsewhere could show.
-pub(super) const SECOND: u64 = 1_000;
+/// Milliseconds from which on a limit is none that a read elsewhere could show, as in the question
+/// about a session's settings.
+const SECOND: u64 = 1_000;
 
 /// Whether the text only gives such settings values that say no limit or a long one; those that
-/// they had when the session began, too, if it `began_mild`.
+/// they had when the session began, too, if it `began_mild`. Nothing in the text is escaped.
 pub(super) fn is_mild(text: &[u8], began_mild: bool) -> bool {
     let all_are = |changes: &[Assignment]| {
         let mut changes = changes.iter();

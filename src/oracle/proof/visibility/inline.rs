@@ -217,9 +217,9 @@ fn stand(text: &[u8], scan: &Scan, literal: &Literal) -> Stand {
     if is(word, &APART_BEHIND) || is(operator, &OTHERWISE) {
         return Stand::Apart;
     }
-    let length = behind.iter().take_while(|byte| is_word(byte)).count();
-    let is_end = matches!(behind.first(), None | Some(b')' | b',')) || is(&behind[..length], &ENDS);
-    let is_result = is(word, &["select"]) && is_behind(behind, &RESULT_ENDS);
+    let is_end = matches!(behind.first(), None | Some(b')' | b',')) || begins_with(behind, &ENDS);
+    let is_result = is(word, &["select"])
+        && (behind.first() == Some(&b',') || begins_with(behind, &RESULT_ENDS));
     if is_end && is(word, &APART_ALONE)
         || is_result && is_only_shown(text, scan, &before[..before.len() - word.len()])
     {
@@ -231,12 +231,11 @@ fn stand(text: &[u8], scan: &Scan, literal: &Literal) -> Stand {
     }
 }
 
-/// Whether what begins with one of these words, or with a comma.
-fn is_behind(behind: &[u8], words: &[&str]) -> bool {
-    let length = behind.iter().take_while(|byte| is_word(byte)).count();
+/// Whether the first word is one of these.
+fn begins_with(text: &[u8], words: &[&str]) -> bool {
+    let length = text.iter().take_while(|byte| is_word(byte)).count();
     let mut words = words.iter();
-    behind.first() == Some(&b',')
-        || words.any(|word| behind[..length].eq_ignore_ascii_case(word.as_bytes()))
+    words.any(|word| text[..length].eq_ignore_ascii_case(word.as_bytes()))
 }
 
 /// Whether the SELECT behind `head` is the whole statement or that of an EXISTS, whose columns
