@@ -414,10 +414,18 @@ fn tenants_that_come_back_are_neither_asked_nor_prepared_again() {
     assert_eq!(proxy.converted(), converted + 10);
 }
 
-/// Changes the configuration of the server, and has it read.
+/// Changes the configuration of the server, and has it read: all its processes are told to when
+/// one is.
 fn reload(client: &mut Client, change: &str) {
     client.run(change);
+    let loaded = |client: &mut Client| client.value("SELECT pg_conf_load_time()");
+    let before = loaded(client);
     client.run("SELECT pg_reload_conf()");
+    let is_read = (0..1000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        loaded(client) != before
+    });
+    assert!(is_read, "{change}");
     std::thread::sleep(std::time::Duration::from_millis(200));
 }
 
@@ -488,17 +496,17 @@ fn a_reload_in_the_middle_of_a_way_is_noticed() {
     back_and_forth("31");
     // This one is not reported.
     let folded = "SELECT 0.123::float8::text || 'x', id FROM t WHERE id = 5";
-    let mut digits = |reset: &str| {
-        for _ in 0..3 {
-            client.run("SET extra_float_digits = 3");
-            assert_eq!(client.value(folded), "0.123x");
-            client.run("RESET extra_float_digits");
-            assert_eq!(client.value(folded), reset);
-        }
+    let mut digits = || {
+        client.run("SET extra_float_digits = 3");
+        assert_eq!(client.value(folded), "0.123x");
+        client.run("RESET extra_float_digits");
+        client.value(folded)
     };
-    digits("0.123x");
+    (0..3).for_each(|_| assert_eq!(digits(), "0.123x"));
     reload(&mut other, "ALTER SYSTEM SET extra_float_digits = -15");
-    digits("0.1x");
+    // A look may take as long as the machine is busy.
+    assert!((0..100).any(|_| digits() == "0.1x"), "{}", proxy.summary());
+    (0..3).for_each(|_| assert_eq!(digits(), "0.1x"));
     assert!(proxy.converted() > 30, "{}", proxy.summary());
 }
 
