@@ -12,19 +12,21 @@ mod known;
 mod passing;
 pub mod prepared;
 mod reader;
+mod upkeep;
 mod words;
 
 use super::effect::Effect;
 use super::hazard::Hazards;
 use super::moves::{self, Assignment, Move, Part};
 use super::settings;
-use super::survey::Survey;
+use super::survey::{ANY_NAME, Survey};
 use super::words::{Item, Token, Words};
 pub use body::{Deeds, deeds};
 pub use known::functions;
 use known::is_known;
 use reader::Reader;
 use std::ops::{BitOr, BitOrAssign};
+use upkeep::Upkeep;
 
 /// What a text leaves behind: nothing, what a reset takes away, or anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -222,6 +224,12 @@ pub fn residue(text: &[u8], survey: &Survey, known: &impl Remains) -> Residue {
         return Residue::UNDOES;
     }
     let mut residue = of_hazards(survey.hazards);
+    if matches!(survey.effect, Effect::None | Effect::Catalog)
+        && !survey.executes
+        && let Some(upkeep) = upkeep::read(text)
+    {
+        return residue | of_upkeep(&upkeep, survey, known);
+    }
     if residue.is_anything() || survey.executes || survey.effect > Effect::Isolation {
         return Residue::ANYTHING;
     }
@@ -234,6 +242,47 @@ pub fn residue(text: &[u8], survey: &Survey, known: &impl Remains) -> Residue {
             Some(copy) => of_words(copy.what, Reader::at_table(), known, copy.writes),
             None => of_words(text, Reader::default(), known, false),
         }
+}
+
+/// What a statement leaves behind that looks after objects, with what it runs of those it names.
+fn of_upkeep(upkeep: &Upkeep<'_>, survey: &Survey, known: &impl Remains) -> Residue {
+    if known.fires() {
+        return Residue::ANYTHING;
+    }
+    let bodies = match known.has_bodies() {
+        true => of_bodies(survey),
+        false => Residue::NOTHING,
+    };
+    match *upkeep {
+        Upkeep::Quiet => Residue::NOTHING,
+        Upkeep::Rows(names) => bodies | of_words(names, Reader::at_table(), known, true),
+        // A name that is cut off may be that of anything.
+        Upkeep::AllRows => match known.leaves(ANY_NAME) {
+            Leaves::Always | Leaves::WhenWritten => Residue::ANYTHING,
+            Leaves::InBodies | Leaves::Nothing => match known.compiles(ANY_NAME).by(true) {
+                true => bodies | Residue::COMPILED | Residue::WROTE,
+                false => bodies | Residue::WROTE,
+            },
+        },
+        Upkeep::Table { words, draws } => match names_leave(words, known) {
+            true => Residue::ANYTHING,
+            false if draws => Residue::SEQUENCES,
+            false => Residue::NOTHING,
+        },
+    }
+}
+
+/// Whether one of the words is the name of something whose use may leave anything.
+fn names_leave(text: &[u8], known: &impl Remains) -> bool {
+    let mut words = Words::new(text);
+    loop {
+        match words.next() {
+            Item::Word(word) if known.leaves(word) == Leaves::Always => return true,
+            Item::Word(_) | Item::Other(_) => {}
+            Item::Escaped | Item::Broken => return true,
+            Item::End => return false,
+        }
+    }
 }
 
 /// What the words of a text leave, which writes if it `writes`, or if they say so.

@@ -231,7 +231,8 @@ fn nobody_hears_what_its_predecessor_has_listened_to() {
 fn a_session_that_is_left_with_something_in_it_is_not_used_again() {
     let proxy = proxy();
     let setup = format!(
-        "{SETUP}; CREATE FUNCTION f(int) RETURNS int LANGUAGE sql AS 'SELECT lo_create(0)::int'; \
+        "{SETUP}; CREATE FUNCTION f(int) RETURNS int LANGUAGE sql AS \
+         'SELECT length(pg_read_file(''PG_VERSION''))'; \
          CREATE VIEW v AS SELECT f(id) AS id FROM t; CREATE TABLE u (id int DEFAULT f(1)); \
          CREATE FUNCTION fired() RETURNS trigger LANGUAGE plpgsql AS \
          'BEGIN EXECUTE tg_argv[0]; RETURN NEW; END'; \
@@ -259,12 +260,11 @@ fn a_session_that_is_left_with_something_in_it_is_not_used_again() {
         "SELECT id FROM v WHERE id = 3",
         "INSERT INTO u (id) VALUES (DEFAULT)",
         "INSERT INTO g (id) VALUES (5)",
-        "SELECT lo_create(0)",
+        "SELECT pg_read_file('PG_VERSION')",
         "BEGIN",
         "BEGIN; SELECT 1 / 0",
         "COPY t TO STDOUT (FORMAT binary)",
-        "SELECT pg_export_snapshot()",
-        "CREATE FUNCTION lower(t) RETURNS oid LANGUAGE sql AS 'SELECT lo_create(0)'",
+        "CREATE FUNCTION lower(t) RETURNS int LANGUAGE sql AS 'SELECT length(pg_read_file(''PG_VERSION''))'",
         "SELECT lower(t) FROM t WHERE id = 1",
         "DROP FUNCTION lower(t)",
     ];
@@ -479,7 +479,11 @@ fn what_leaves_nothing_is_what_the_server_says_does_nothing() {
         pg_collation_actual_version,pg_current_wal_flush_lsn,pg_current_wal_insert_lsn,\
         pg_current_wal_lsn,pg_last_wal_receive_lsn,pg_last_wal_replay_lsn,\
         pg_last_xact_replay_timestamp,pg_partition_ancestors,pg_partition_tree,pg_prepared_xact,\
-        pg_tablespace_size,pg_xact_commit_timestamp,pg_xact_status,txid_status";
+        pg_tablespace_size,pg_xact_commit_timestamp,pg_xact_status,txid_status,txid_current,\
+        txid_current_if_assigned,pg_current_xact_id,pg_current_xact_id_if_assigned,\
+        pg_cancel_backend,pg_terminate_backend,pg_export_snapshot,lo_close,lo_creat,lo_create,\
+        lo_from_bytea,lo_get,lo_lseek,lo_lseek64,lo_open,lo_put,lo_tell,lo_tell64,lo_truncate,\
+        lo_truncate64,lo_unlink,loread,lowrite";
     let mut client = Client::login(&server::address(), "postgres");
     let names: Vec<_> = pgautoprep::sql::residue::functions().collect();
     let found = client.query(&format!(
@@ -500,7 +504,7 @@ fn what_leaves_nothing_is_what_the_server_says_does_nothing() {
 }
 
 /// Texts of all kinds, of which sessions are made up at random.
-const ANY: [&str; 31] = [
+const ANY: [&str; 44] = [
     "SELECT name FROM t WHERE id = 5",
     "SELECT name FROM t WHERE id = 6",
     "SELECT lower(name), now() FROM t WHERE id = 7",
@@ -512,6 +516,19 @@ const ANY: [&str; 31] = [
     "ALTER SEQUENCE s_id_seq RESTART WITH 2000",
     "TRUNCATE s RESTART IDENTITY",
     "TRUNCATE s; LOCK s",
+    "ANALYZE s",
+    "VACUUM (ANALYZE) s",
+    "CHECKPOINT",
+    "COMMENT ON TABLE s IS 'x'",
+    "GRANT SELECT ON s TO PUBLIC",
+    "CREATE INDEX IF NOT EXISTS i ON s (name)",
+    "DROP INDEX IF EXISTS i",
+    "CREATE TABLE IF NOT EXISTS made (id serial PRIMARY KEY, v varchar(10) DEFAULT 'a')",
+    "DROP TABLE IF EXISTS made",
+    "INSERT INTO made DEFAULT VALUES",
+    "SELECT txid_current(), xmlforest(1 AS a)",
+    "SELECT lo_create(0)",
+    "SELECT pg_export_snapshot()",
     "SET CONSTRAINTS ALL IMMEDIATE",
     "SET TRANSACTION READ ONLY",
     "BEGIN",
@@ -547,10 +564,10 @@ fn whatever_a_client_does_the_next_finds_what_a_fresh_login_would() {
     };
     let work = |client: &mut Client| assert_eq!(client.value(&format!("{SELECT}7")), "name 7");
     drop(until_woken(&proxy, &database, work));
-    for round in 0..60 {
+    for round in 0..90 {
         let mut client = Client::login(proxy.address(), &database);
         // Most of them do little that cannot be taken back.
-        let kinds = if dice(3) == 0 { ANY.len() } else { 17 };
+        let kinds = if dice(3) == 0 { ANY.len() } else { 30 };
         let texts: Vec<_> = (0..1 + dice(5)).map(|_| ANY[dice(kinds)]).collect();
         texts.iter().for_each(|text| drop(client.query(text)));
         client.send(&frames::frame(b'X', b""));
@@ -720,7 +737,7 @@ const LOUD: [(&str, &str); 30] = [
         "int LANGUAGE sql",
         "SELECT 1 FROM set_config('search_path', 'x', false)",
     ),
-    ("oid LANGUAGE sql", "SELECT lo_create(0)"),
+    ("text LANGUAGE sql", "SELECT pg_read_file('PG_VERSION')"),
     // The session makes a temporary schema, because no other comes before it.
     (
         "text LANGUAGE sql SET search_path = '$user', pg_temp",

@@ -157,7 +157,8 @@ fn is_ended(proxy: &Proxy, database: &str, says: impl Fn(&mut Client)) -> bool {
 /// A database with functions of users', and a type.
 fn peopled() -> String {
     server::database(&format!(
-        "{SETUP}; CREATE FUNCTION f(int) RETURNS int LANGUAGE sql AS 'SELECT lo_create(0)::int'; \
+        "{SETUP}; CREATE FUNCTION f(int) RETURNS int LANGUAGE sql AS \
+         'SELECT length(pg_read_file(''PG_VERSION''))'; \
          CREATE FUNCTION named() RETURNS text LANGUAGE plpgsql AS \
          'BEGIN RETURN current_schema(); END'; CREATE TYPE mood AS ENUM ('sad')"
     ))

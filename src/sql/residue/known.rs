@@ -52,18 +52,21 @@ const FUNCTIONS: &str = "\
     jsonb_path_query_tz jsonb_populate_record jsonb_populate_recordset jsonb_pretty jsonb_set \
     jsonb_set_lax jsonb_strip_nulls jsonb_to_record jsonb_to_recordset jsonb_typeof justify_days \
     justify_hours justify_interval lag last_value lcm lead least left length lgamma line ln \
-    localtime localtimestamp log log10 lower lower_inc lower_inf lpad lseg ltrim \
-    macaddr8_set7bit make_date make_interval make_time make_timestamp make_timestamptz masklen \
-    max md5 min min_scale mod mode multirange mxid_age netmask network normalize now npoints \
-    nth_value ntile nullif num_nonnulls num_nulls nummultirange numnode numrange obj_description \
-    octet_length overlaps overlay parse_ident path pclose percent_rank percentile_cont \
-    percentile_disc pg_advisory_unlock pg_advisory_unlock_all pg_advisory_unlock_shared \
-    pg_advisory_xact_lock pg_advisory_xact_lock_shared pg_backend_pid pg_blocking_pids \
+    lo_close lo_creat lo_create lo_from_bytea lo_get lo_lseek lo_lseek64 lo_open lo_put lo_tell \
+    lo_tell64 lo_truncate lo_truncate64 lo_unlink localtime localtimestamp log log10 loread \
+    lower lower_inc lower_inf lowrite lpad lseg ltrim macaddr8_set7bit make_date make_interval \
+    make_time make_timestamp make_timestamptz masklen max md5 min min_scale mod mode multirange \
+    mxid_age netmask network normalize now npoints nth_value ntile nullif num_nonnulls num_nulls \
+    nummultirange numnode numrange obj_description octet_length overlaps overlay parse_ident \
+    path pclose percent_rank percentile_cont percentile_disc pg_advisory_unlock \
+    pg_advisory_unlock_all pg_advisory_unlock_shared pg_advisory_xact_lock \
+    pg_advisory_xact_lock_shared pg_backend_pid pg_blocking_pids pg_cancel_backend \
     pg_char_to_encoding pg_client_encoding pg_collation_actual_version pg_collation_for \
     pg_collation_is_visible pg_column_compression pg_column_is_updatable pg_column_size \
     pg_conversion_is_visible pg_current_snapshot pg_current_wal_flush_lsn \
-    pg_current_wal_insert_lsn pg_current_wal_lsn pg_database_size pg_describe_object \
-    pg_encoding_max_length pg_encoding_to_char pg_filenode_relation pg_function_is_visible \
+    pg_current_wal_insert_lsn pg_current_wal_lsn pg_current_xact_id \
+    pg_current_xact_id_if_assigned pg_database_size pg_describe_object pg_encoding_max_length \
+    pg_encoding_to_char pg_export_snapshot pg_filenode_relation pg_function_is_visible \
     pg_get_constraintdef pg_get_expr pg_get_function_arg_default pg_get_function_arguments \
     pg_get_function_identity_arguments pg_get_function_result pg_get_functiondef pg_get_indexdef \
     pg_get_keywords pg_get_partition_constraintdef pg_get_partkeydef pg_get_ruledef \
@@ -77,29 +80,48 @@ const FUNCTIONS: &str = "\
     pg_sequence_parameters pg_show_all_settings pg_size_bytes pg_size_pretty pg_sleep \
     pg_sleep_for pg_sleep_until pg_snapshot_xip pg_snapshot_xmax pg_snapshot_xmin \
     pg_statistics_obj_is_visible pg_table_is_visible pg_table_size pg_tablespace_databases \
-    pg_tablespace_location pg_tablespace_size pg_timezone_abbrevs pg_timezone_names \
-    pg_total_relation_size pg_try_advisory_xact_lock pg_try_advisory_xact_lock_shared \
-    pg_ts_config_is_visible pg_type_is_visible pg_typeof pg_visible_in_snapshot pg_wal_lsn_diff \
-    pg_walfile_name pg_xact_commit_timestamp pg_xact_status phraseto_tsquery pi plainto_tsquery \
-    point polygon popen position pow power querytree quote_ident quote_literal quote_nullable \
-    radians radius random range_agg range_intersect_agg range_merge rank regexp_count \
-    regexp_instr regexp_like regexp_match regexp_matches regexp_replace regexp_split_to_array \
-    regexp_split_to_table regexp_substr regr_avgx regr_avgy regr_count regr_intercept regr_r2 \
-    regr_slope regr_sxx regr_sxy regr_syy repeat replace reverse right round row_number \
-    row_security_active row_to_json rpad rtrim scale set_bit set_byte set_masklen setweight \
-    sha224 sha256 sha384 sha512 shobj_description sign sin sind sinh slope split_part sqrt \
-    starts_with statement_timestamp stddev stddev_pop stddev_samp string_agg string_to_array \
-    string_to_table strip strpos substr substring sum tan tand tanh textcat timeofday timezone \
-    to_ascii to_bin to_char to_date to_hex to_json to_jsonb to_number to_oct to_regclass \
-    to_regcollation to_regnamespace to_regoper to_regoperator to_regproc to_regprocedure \
-    to_regrole to_regtype to_timestamp to_tsquery to_tsvector transaction_timestamp translate \
-    treat trim trim_array trim_scale trunc ts_delete ts_filter ts_headline ts_rank ts_rank_cd \
-    tsmultirange tsquery_phrase tsrange tstzmultirange tstzrange tsvector_to_array \
-    txid_current_snapshot txid_snapshot_xip txid_snapshot_xmax txid_snapshot_xmin txid_status \
-    txid_visible_in_snapshot unicode_assigned unistr unnest upper upper_inc upper_inf \
-    uuid_extract_timestamp uuid_extract_version uuidv4 var_pop var_samp variance version \
-    websearch_to_tsquery width width_bucket xml_is_well_formed xml_is_well_formed_content \
-    xml_is_well_formed_document xmlagg xmlcomment xmlexists xpath xpath_exists";
+    pg_tablespace_location pg_tablespace_size pg_terminate_backend pg_timezone_abbrevs \
+    pg_timezone_names pg_total_relation_size pg_try_advisory_xact_lock \
+    pg_try_advisory_xact_lock_shared pg_ts_config_is_visible pg_type_is_visible pg_typeof \
+    pg_visible_in_snapshot pg_wal_lsn_diff pg_walfile_name pg_xact_commit_timestamp \
+    pg_xact_status phraseto_tsquery pi plainto_tsquery point polygon popen position pow power \
+    querytree quote_ident quote_literal quote_nullable radians radius random range_agg \
+    range_intersect_agg range_merge rank regexp_count regexp_instr regexp_like regexp_match \
+    regexp_matches regexp_replace regexp_split_to_array regexp_split_to_table regexp_substr \
+    regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy \
+    repeat replace reverse right round row_number row_security_active row_to_json rpad rtrim \
+    scale set_bit set_byte set_masklen setweight sha224 sha256 sha384 sha512 shobj_description \
+    sign sin sind sinh slope split_part sqrt starts_with statement_timestamp stddev stddev_pop \
+    stddev_samp string_agg string_to_array string_to_table strip strpos substr substring sum tan \
+    tand tanh textcat timeofday timezone to_ascii to_bin to_char to_date to_hex to_json to_jsonb \
+    to_number to_oct to_regclass to_regcollation to_regnamespace to_regoper to_regoperator \
+    to_regproc to_regprocedure to_regrole to_regtype to_timestamp to_tsquery to_tsvector \
+    transaction_timestamp translate treat trim trim_array trim_scale trunc ts_delete ts_filter \
+    ts_headline ts_rank ts_rank_cd tsmultirange tsquery_phrase tsrange tstzmultirange tstzrange \
+    tsvector_to_array txid_current txid_current_if_assigned txid_current_snapshot \
+    txid_snapshot_xip txid_snapshot_xmax txid_snapshot_xmin txid_status txid_visible_in_snapshot \
+    unicode_assigned unistr unnest upper upper_inc upper_inf uuid_extract_timestamp \
+    uuid_extract_version uuidv4 var_pop var_samp variance version websearch_to_tsquery width \
+    width_bucket xml_is_well_formed xml_is_well_formed_content xml_is_well_formed_document \
+    xmlagg xmlcomment xmlexists xpath xpath_exists";
+
+/// Expressions that look like calls and leave nothing. In the body of a function the server would
+/// keep what it has computed of constants by the settings of then.
+const XML: [&str; 8] = [
+    "xmlattributes",
+    "xmlconcat",
+    "xmlelement",
+    "xmlforest",
+    "xmlparse",
+    "xmlpi",
+    "xmlroot",
+    "xmlserialize",
+];
+
+/// Whether a parenthesis behind this word belongs to an expression about XML.
+pub(super) fn is_xml(word: &[u8]) -> bool {
+    is_in(&XML, word)
+}
 
 /// Functions that draw numbers from sequences, or tell which was drawn last.
 const DRAWS: [&str; 4] = ["currval", "lastval", "nextval", "setval"];

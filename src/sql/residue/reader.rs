@@ -1,6 +1,6 @@
 //! What the words of a text leave, by the places where they stand.
 
-use super::known::{is_draw, is_known, is_lock, is_sight, is_unlock};
+use super::known::{is_draw, is_known, is_lock, is_sight, is_unlock, is_xml};
 use super::{Remains, Residue, is_in, passing};
 use crate::sql::hazard::{self, Hazards};
 
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
             _ => Into::Elsewhere,
         };
         match (before, byte) {
-            (Place::Name, b'(') if is_known(self.last) => Residue::NOTHING,
+            (Place::Name, b'(') if is_known(self.last) || is_xml(self.last) => Residue::NOTHING,
             (Place::Name, b'(') if known.is_harmless(self.last) => Residue::NOTHING,
             (Place::Name, b'(') => Residue::ANYTHING,
             _ => Residue::NOTHING,

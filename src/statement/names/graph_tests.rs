@@ -100,7 +100,7 @@ fn a_function_leaves_what_it_calls_and_what_it_writes_to_leaves() {
             "v",
             "begin insert into log values (a); return new; end",
         ),
-        plain("8", "strange", "v", "begin return lo_create(a); end"),
+        plain("8", "strange", "v", "begin return lo_import(a); end"),
         plain("9", "marked", "v!", "begin return a; end"),
         plain("10", "lower", "v", "begin return a; end"),
         plain("11", "uses_lower", "v", "begin return lower(a); end"),
