@@ -30,6 +30,7 @@ mod pending;
 mod place;
 mod prepared;
 mod process;
+mod refused;
 mod remains;
 mod reports;
 #[cfg(test)]
@@ -210,6 +211,8 @@ pub struct Standing {
     rested_at: Option<u64>,
     /// The names in texts of which it is not known yet what they have left.
     late: Option<Box<late::Late>>,
+    /// What it was before the last text, if that is all that may have left something.
+    intact: Option<Box<refused::Intact>>,
     /// The session was asked to listen for announcements of changes of the catalog: what comes of
     /// that is not its client's.
     pub is_told: bool,
@@ -294,6 +297,7 @@ impl Standing {
             wrote_at: None,
             rested_at: None,
             late: None,
+            intact: None,
             is_told: false,
             is_taint_told: false,
             is_unwatched: false,

@@ -134,6 +134,12 @@ impl Ledger {
         }
     }
 
+    /// Whether nothing is owed but the reply to one Query of the client.
+    pub fn is_one_query(&self) -> bool {
+        let queries = |entry: &Expectation| matches!(entry.kind, Kind::Query(_));
+        self.batch == Batch::Closed && self.queue.len() == 1 && self.queue.iter().all(queries)
+    }
+
     /// What becomes of the next reply, if it is of this type. This is the only place that decides
     /// it; asking changes nothing but that the server has said something.
     #[inline]

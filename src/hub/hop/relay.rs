@@ -284,6 +284,9 @@ impl Hop<'_> {
             }
             backend::COPY_IN | backend::COPY_BOTH | backend::ERROR => {
                 self.untimed();
+                if tag == backend::ERROR && self.upstream.ledger.is_one_query() {
+                    self.upstream.standing.failed(body);
+                }
                 self.upstream.ledger.relayed(tag);
             }
             backend::COMMAND_COMPLETE => {
