@@ -133,6 +133,9 @@ impl Circumstances<'_> {
         if self.watch_is_due() {
             return Ok(Decision::Ask(Subject::Watch, 0..0));
         }
+        if self.habits.misses_names && self.may_ask_names() {
+            return Ok(Decision::Ask(Subject::Names, 0..0));
+        }
         match self.read(text) {
             Err(Reason::NotPreparable) if self.looks_ahead(text) => {
                 Ok(Decision::Ask(Subject::Names, 0..0))
@@ -234,6 +237,7 @@ impl Circumstances<'_> {
 
     /// What the text says, and what is known of it.
     fn read(&mut self, text: &[u8]) -> Result<Decision, Reason> {
+        self.standing.settle_rest();
         let mut is_settled = self.standing.is_surveyed();
         if !is_settled && self.standing.unverified.is_none() && self.standing.knows_names() {
             self.standing.survey_late()?;

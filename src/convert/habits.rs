@@ -21,6 +21,8 @@ pub struct Habits {
     pub misses: u32,
     /// A read was passed through that might have run elsewhere, had the context been known.
     pub could_travel: bool,
+    /// A read has stayed at home because nobody knows which names have hazards.
+    pub misses_names: bool,
     /// The query that was executed last.
     pub sent: Sent,
     /// The query in flight whose time is taken, if one is.

@@ -279,8 +279,10 @@ impl Lesson {
         }
         let knows = env.standing.knows_names();
         let database = &env.standing.database;
-        let is_clear =
-            !self.topic.needs_all_names() || database.is_clear() && database.knows_draws();
+        let is_clear = match self.topic.needs_all_names() {
+            true => database.is_clear() && database.knows_draws(),
+            false => database.is_clear() || !self.topic.is_about_statement(),
+        };
         if !knows || !is_clear || env.standing.database.doubts_names() {
             let may_look = !(self.is_inside && env.standing.sees_otherwise());
             let database = &env.standing.database;

@@ -32,7 +32,10 @@ pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Resu
     let text = &topic.text;
     let names = Arc::clone(env.standing.names());
     let survey = survey::survey(text, &*names);
-    let residue = env.standing.residue_of(text, &survey);
+    // Who executes it would be taken to leave anything as long as nothing else changes.
+    let Some(residue) = env.standing.residue_of(text, &survey) else {
+        return Err(Reason::Unproven);
+    };
     let mut recipe = env.lent.recipe_of(text, env.standing)?;
     if survey.reads_partitions() && recipe.shape().has_rows() {
         // Rows of arrays are always planned once.

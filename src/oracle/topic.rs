@@ -33,6 +33,11 @@ impl Topic {
         matches!(self.subject, Subject::Names | Subject::Session)
     }
 
+    /// Whether a statement is to be learned, and what it leaves with it.
+    pub(super) const fn is_about_statement(&self) -> bool {
+        matches!(self.subject, Subject::Statement(_))
+    }
+
     /// Whether nothing but that and the names with hazards is asked for.
     pub(super) const fn only_names(&self) -> bool {
         matches!(self.subject, Subject::Names)

@@ -61,14 +61,18 @@ impl Standing {
     /// or nobody knows.
     #[must_use]
     pub fn likeness(&self) -> Option<Likeness> {
-        self.likeness_but_for(Residue::NOTHING)
+        let likeness = self.likeness_but_for(Residue::NOTHING);
+        likeness.filter(|_| self.altered.is_none())
     }
 
-    /// The same of one whose reads are to run elsewhere. What its client has prepared is nothing
-    /// that they could depend on, and is at home, where nobody visits it.
+    /// The same of one whose read at hand is to run elsewhere. What its client has prepared is
+    /// nothing that it could depend on, and is at home, where nobody visits it; nor does it depend
+    /// on what was made or dropped in the session for all, if it names nothing of that.
     #[must_use]
     pub fn likeness_of_guest(&self) -> Option<Likeness> {
-        self.likeness_but_for(Residue::STATEMENTS)
+        let is_of_others = self.altered.is_none() || self.names_nothing_of_what_stays();
+        let likeness = self.likeness_but_for(Residue::STATEMENTS);
+        likeness.filter(|_| is_of_others)
     }
 
     /// The same if it may have left this, too.
@@ -76,7 +80,6 @@ impl Standing {
         let is_known = self.seen_residue().but(residue) == Residue::NOTHING
             && !self.may_listen()
             && self.status == Status::Idle
-            && self.altered.is_none()
             && !self.limits.may_be_new
             && !self.names.greets();
         let context = self.context.filter(|_| is_known)?;

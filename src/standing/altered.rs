@@ -180,6 +180,11 @@ impl Standing {
         self.stays() && self.text_context().is_none()
     }
 
+    /// Whether something was made so, and the text at hand has the same meaning all the same.
+    pub(super) fn names_nothing_of_what_stays(&self) -> bool {
+        self.stays() && self.context.is_some() && self.text_context() == self.context
+    }
+
     /// Something is sent by the extended protocol, which may go back in the transaction, unseen:
     /// nothing of what it has made is followed any more.
     pub fn follows_no_more(&mut self) {

@@ -2,12 +2,17 @@
 //!
 //! All clients that connect right after a start have such texts. What a text shows by itself is
 //! read at once, and the names in it are kept, each with how it was used. When the names are known,
-//! they say the rest, as they would have said it at once, provided that the catalog has not changed
-//! since the first of the texts: nobody could tell what a function did that was replaced since.
+//! they say the rest, as they would have said it at once. If the catalog has changed since the
+//! first of the texts, the names of before have their say, too, and if what a text uses may have
+//! changed more than once, nobody can tell what it did
+//! ([`transition`](crate::statement::transition)).
 
 use super::unsurveyed::{MAX_BYTES, MAX_NAMES};
+use crate::sql::define::{Definition, Name};
 use crate::sql::residue::{self, Compiles, Leaves, Remains, Residue};
 use crate::sql::survey::{Known, Survey};
+use crate::statement::names::Names;
+use crate::statement::transition::{self, Basis};
 use foldhash::fast::RandomState;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -32,10 +37,12 @@ pub(super) struct Late {
 }
 
 /// How it was before the first of such texts.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Before {
     /// The count of [`alterations`](crate::statement::database::Database::alterations).
     pub(super) alterations: u64,
+    /// The names that were told last.
+    pub(super) told: Option<Basis>,
     /// The catalog had been looked at: whatever has changed past the proxy since is found by the
     /// looks that follow.
     pub(super) is_watched: bool,
@@ -107,6 +114,12 @@ impl Late {
             };
             self.uses.insert(name.into(), used);
         }
+    }
+
+    /// Whether one of the texts may do what was defined, by the names before it or behind it.
+    pub(super) fn is_concerned(&self, definition: &Definition, both: [&Names; 2]) -> bool {
+        let is_used = |name: &Name| self.uses.keys().any(|used| used.eq_ignore_ascii_case(name));
+        transition::concerned(definition, both).is_none_or(|all| all.iter().any(is_used))
     }
 
     /// What all of the texts have left, by what is known now.

@@ -10,6 +10,7 @@ use crate::sql::survey::Survey;
 use crate::sql::touched::Touched;
 use crate::statement::Recipe;
 use crate::wire::backend::Status;
+use std::sync::Arc;
 
 /// A statement that takes away what is left in a session, and the tag it completes with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +120,7 @@ impl Standing {
     /// Something has run that leaves this.
     #[inline]
     pub fn leaves(&mut self, residue: Residue) {
+        self.intact = None;
         let residue = self.undone.without(residue);
         self.sets_soon |= residue.has(Residue::SETTINGS);
         if residue.is_anything() {
@@ -210,15 +212,16 @@ impl Standing {
         left == Residue::NOTHING && !self.is_unwatched && !self.may_listen
     }
 
-    /// What a text leaves, of which this is the survey, with what is known of the names in it. It
-    /// is anything as long as that is not enough.
+    /// What a text leaves, of which this is the survey, with what is known of the names in it;
+    /// `None` as long as that is not enough.
     #[must_use]
-    pub fn residue_of(&mut self, text: &[u8], survey: &Survey) -> Residue {
-        let is_known = !survey.names || self.knows_remains();
-        if !self.reads_texts() || !is_known {
-            return Residue::ANYTHING;
+    pub fn residue_of(&mut self, text: &[u8], survey: &Survey) -> Option<Residue> {
+        if !self.reads_texts() {
+            return Some(Residue::ANYTHING);
         }
-        residue::residue(text, survey, &**self.names())
+        let is_known = !survey.names
+            || self.knows_names() && (self.database.is_clear() || self.database.is_clear_of(text));
+        is_known.then(|| residue::residue(text, survey, &**self.names()))
     }
 
     /// The same if it is known what the names leave; `met` is the text's recipe if that was found.
@@ -244,6 +247,7 @@ impl Standing {
         survey: &Survey,
         (met, is_idle): (Option<&Recipe>, bool),
     ) {
+        self.intact = None;
         if survey.effect == Effect::Session {
             self.own.notes(text, is_idle && self.status == Status::Idle);
         }
@@ -269,7 +273,12 @@ impl Standing {
             },
         };
         self.may_limit(text, residue);
+        let intact = match is_idle && residue.is_anything() && !left.is_anything() {
+            true => Some(self.intact(text)),
+            false => None,
+        };
         self.leaves(residue);
+        self.intact = intact;
     }
 
     /// Whether the words of texts are read as the server reads them.
@@ -302,6 +311,7 @@ impl Standing {
     fn before(&self) -> Before {
         Before {
             alterations: self.database.alterations(),
+            told: self.database.told(),
             is_watched: self.database.is_watched(),
             may_listen: self.may_listen,
             kept_since: match self.residue.has(Residue::KEPT) {
@@ -322,10 +332,7 @@ impl Standing {
             return;
         }
         let Some(late) = self.late.take() else { return };
-        if self.database.alterations() != late.before.alterations {
-            return;
-        }
-        let residue = late.settle(&**self.names());
+        let residue = self.settled(&late);
         let residue = self.undone.without(residue);
         if residue.is_anything() {
             return;
@@ -336,6 +343,41 @@ impl Standing {
         match late.before.is_watched {
             true => self.may_listen = late.before.may_listen || residue.has(Residue::CHANNELS),
             false => self.is_unwatched = true,
+        }
+    }
+
+    /// Whether the session, which is like no other, would be if it were known which names leave
+    /// something. If that is known by now, it is made use of.
+    #[cold]
+    pub fn is_unlike_for_names(&mut self) -> bool {
+        if self.late.is_none() && self.seen_residue() != Residue::NOTHING {
+            return false;
+        }
+        let is_known = self.unverified.is_none() && self.knows_remains();
+        if is_known {
+            self.settle_residue();
+        }
+        !is_known && (self.late.is_some() || self.names.greets())
+    }
+
+    /// What was left by texts that were read late: anything, if it may have changed more than once
+    /// what one of them uses.
+    fn settled(&mut self, late: &Late) -> Residue {
+        let names = Arc::clone(self.names());
+        let residue = late.settle(&*names);
+        if self.database.alterations() == late.before.alterations {
+            return residue;
+        }
+        let told = late.before.told.as_ref().filter(|_| late.before.is_watched);
+        let defined = told.and_then(|told| Some((told, self.database.defined_since(told)?)));
+        let Some((told, defined)) = defined else {
+            return Residue::ANYTHING;
+        };
+        let both = [&*told.names, &*names];
+        let mut concerning = defined.iter().filter(|one| late.is_concerned(one, both));
+        match concerning.nth(1) {
+            Some(_) => Residue::ANYTHING,
+            None => residue | late.settle(&*told.names),
         }
     }
 

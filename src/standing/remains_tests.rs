@@ -149,6 +149,81 @@ fn a_change_since_then_leaves_it_open_for_good() {
     }
 }
 
+/// What is left by a call of `fine` and then of `hears`, if that is called, too, in a session of a
+/// database of which all is known, while it is changed so. The names are asked for before and
+/// behind that, and both leave nothing then if `ends_fine`.
+fn left_meanwhile(change: impl Fn(&Database), hears: bool, ends_fine: bool) -> Residue {
+    let database = Arc::new(Database::default());
+    look(&database, "a", 1);
+    name(&database);
+    let mut standing = session(&database);
+    standing.verified();
+    change(&database);
+    runs(&mut standing, "SELECT fine()");
+    if hears {
+        runs(&mut standing, "SELECT hears()");
+    }
+    assert!(hears || standing.is_residue_late());
+    look(&database, "z", 5);
+    match ends_fine {
+        true => {
+            let source = "BEGIN RETURN 1; END";
+            let both = [("1", "fine"), ("2", "hears")];
+            let rows = both.map(|(oid, name)| Row::Function {
+                oid,
+                name,
+                language: "plpgsql",
+                volatile: true,
+                marks: "v",
+                source,
+            });
+            let claim = database.insist_on_names(Millis(6));
+            claim.answer(Names::of_rows(&rows), Millis(6));
+        }
+        false => name(&database),
+    }
+    standing.settle_residue();
+    assert!(!standing.is_residue_late());
+    standing.residue
+}
+
+#[test]
+fn what_has_run_meanwhile_has_left_what_it_did_before_or_does_now() {
+    let define = |database: &Database, name: &str| {
+        let text = format!("CREATE OR REPLACE FUNCTION {name}() RETURNS int LANGUAGE sql AS ''");
+        database.defined(&Definitions::read(text.as_bytes()));
+    };
+    let one = |database: &Database| define(database, "other");
+    for ends_fine in [false, true] {
+        assert_eq!(left_meanwhile(one, false, ends_fine), Residue::KEPT);
+        // It did or does leave something.
+        assert!(left_meanwhile(one, true, ends_fine).is_anything());
+    }
+    let many = |database: &Database| {
+        (0..5).for_each(|number| define(database, &format!("other_{number}")));
+        database.suspect();
+        define(database, "fine");
+    };
+    assert_eq!(left_meanwhile(many, false, true), Residue::KEPT);
+    let twice = |database: &Database| {
+        define(database, "fine");
+        define(database, "fine");
+    };
+    assert!(
+        left_meanwhile(twice, false, true).is_anything(),
+        "it may have been a third one"
+    );
+    let unseen = |database: &Database| {
+        one(database);
+        look(database, "b", 2);
+    };
+    assert!(
+        left_meanwhile(unseen, false, true).is_anything(),
+        "it was changed twice"
+    );
+    assert!(left_meanwhile(Database::advance, false, true).is_anything());
+}
+
 #[test]
 fn whatever_may_leave_anything_by_itself_is_never_settled() {
     let others: [&dyn Fn(&mut Standing); 4] = [

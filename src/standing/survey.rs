@@ -313,8 +313,17 @@ impl Standing {
     }
 
     /// What has run while nobody looked at the catalog may have been something else than what has
-    /// its name now, if anything was found to have changed since.
-    fn settle_rest(&mut self) {
+    /// its name now, if anything was found to have changed since. That is settled as soon as
+    /// somebody has looked again: what changes later is seen.
+    #[inline]
+    pub fn settle_rest(&mut self) {
+        if self.rested_at.is_some() {
+            self.settle_rested();
+        }
+    }
+
+    #[cold]
+    fn settle_rested(&mut self) {
         let is_known = !self.database.is_resting() && self.unverified.is_none();
         let rested_at = self.rested_at.filter(|_| is_known);
         if let Some(rested_at) = rested_at {
@@ -330,6 +339,7 @@ impl Standing {
     /// text did that is answered, if that was a Query.
     pub fn completed(&mut self, tag: &[u8], relayed: Option<Effect>) {
         self.course.completes(tag);
+        self.intact = None;
         match tag {
             b"DISCARD ALL" | b"DEALLOCATE ALL" => {
                 self.completes_discard(tag);

@@ -272,9 +272,16 @@ impl Database {
         let next = now.0.saturating_add(NAMES_PATIENCE);
         let order = Ordering::Relaxed;
         let exchange = || self.names_from.compare_exchange(from, next, order, order);
-        let pays = self.affords() || for_pool && self.pooling.is_left(now);
-        let is_free = from <= now.0 && self.asking.is_left(now) && pays;
+        let is_free = self.may_ask_names(now, for_pool);
         (is_free && exchange().is_ok()).then(|| self.insist_on_names(now))
+    }
+
+    /// Whether nobody has that right now, and it would be given.
+    #[must_use]
+    pub fn may_ask_names(&self, now: Millis, for_pool: bool) -> bool {
+        let pays = self.affords() || for_pool && self.pooling.is_left(now);
+        let is_free = self.names_from.load(Ordering::Relaxed) <= now.0;
+        is_free && self.asking.is_left(now) && pays
     }
 
     /// Takes the right to ask for the names, whoever else is asking and whatever it costs.

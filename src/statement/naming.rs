@@ -11,6 +11,7 @@
 
 use super::Millis;
 use super::names::{Defined, Names, Since};
+use super::transition::{Basis, Mark, Transition};
 use crate::sql::define::Definition;
 use crate::sql::hazard::{self, Hazards};
 use crate::sql::residue::{Leaves, Remains as _};
@@ -31,6 +32,8 @@ pub(super) struct Question {
     number: u64,
     /// How many definitions there were when the question was put.
     defined: u64,
+    /// How much of what may leave something had changed then.
+    at: Mark,
 }
 
 /// Which names have got hazards by a definition.
@@ -53,6 +56,9 @@ pub(super) struct Naming {
     known: Option<Arc<Names>>,
     /// The number of the question that the known names answer.
     known_by: u64,
+    /// The names that were told last, known or not any more.
+    told: Option<Basis>,
+    transition: Transition,
     /// How many questions have been put.
     questions: u64,
     /// The definitions since the question that the known names answer, or since the oldest question
@@ -101,6 +107,21 @@ impl Naming {
         self.known.is_some() && !self.is_unclear
     }
 
+    /// Whether what was defined since and may leave something is nothing that this text uses.
+    pub(super) fn is_clear_of(&self, text: &[u8]) -> bool {
+        let Some(known) = &self.known else {
+            return false;
+        };
+        let others = self.since.all();
+        let is_other = |definition: &Arc<Definition>| {
+            let of = definition.of.as_ref();
+            let users = of.and_then(|of| known.users(of, others));
+            users.is_some_and(|all| !Touched::names(all).concerns(text))
+        };
+        let unclear = self.since.list().iter().filter(|one| self.leaves(one));
+        unclear.into_iter().all(is_other)
+    }
+
     /// Whether it is known what draws from sequences when it is written.
     pub(super) const fn knows_draws(&self) -> bool {
         self.known.is_some() && !self.may_draw && self.known_by >= self.draws_from
@@ -144,6 +165,17 @@ impl Naming {
         self.questions + 1
     }
 
+    /// The names that were told last, though they may be no longer known.
+    pub(super) const fn told(&self) -> Option<&Basis> {
+        self.told.as_ref()
+    }
+
+    /// What was defined since these names were asked for and before those that were told last, as
+    /// far as it may leave something; `None` if it may be anything, or nobody has seen all of it.
+    pub(super) fn defined_since(&self, before: &Basis) -> Option<Vec<Arc<Definition>>> {
+        self.transition.between(before, self.told.as_ref()?)
+    }
+
     /// Whether names are known, but should be asked for again.
     pub(super) fn is_doubtful(&self) -> bool {
         let since = self.doubt.map_or(0, |(question, _)| question);
@@ -162,12 +194,13 @@ impl Naming {
         if !changed {
             return false;
         }
+        self.transition.finds();
         let is_overdue = match self.doubt {
             Some((_, since)) if self.is_doubtful() => now.since(since) > GRACE,
             _ => false,
         };
         if !is_ours || is_overdue {
-            self.lose();
+            self.forget_known();
             return true;
         }
         let since = match self.doubt {
@@ -185,6 +218,11 @@ impl Naming {
 
     /// Forgets the names, because anything may have been defined.
     pub(super) fn lose(&mut self) {
+        self.transition.defines_anything();
+        self.forget_known();
+    }
+
+    fn forget_known(&mut self) {
         self.known = None;
         self.forget();
         // A question that is being asked at this moment was put before.
@@ -201,6 +239,9 @@ impl Naming {
     /// Adds a definition that is on its way to the server, or has been committed there. Returns
     /// what has changed.
     pub(super) fn define(&mut self, definition: &Arc<Definition>) -> Renamed {
+        if self.known.is_none() || self.leaves(definition) {
+            self.transition.defines(definition);
+        }
         if self.known.is_none() && self.asked.is_empty() {
             return Renamed::Nothing;
         }
@@ -261,6 +302,7 @@ impl Naming {
         Question {
             number: self.questions,
             defined,
+            at: self.transition.now(),
         }
     }
 
@@ -305,7 +347,9 @@ impl Naming {
         if self.known.is_some() && self.known_by > question.number {
             return false;
         }
-        self.known = Some(Arc::new(names));
+        let names = Arc::new(names);
+        self.told = Some(Basis::new(Arc::clone(&names), question.at));
+        self.known = Some(names);
         self.known_by = question.number;
         let oldest = self.asked.iter().copied().min().unwrap_or(asked).min(asked);
         let settled = oldest.saturating_sub(self.before) as usize;

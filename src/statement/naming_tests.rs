@@ -236,3 +236,56 @@ fn what_is_remembered_is_bounded() {
     }
     assert!(naming.known(0).is_none() && naming.since.list().is_empty());
 }
+
+#[test]
+fn what_may_leave_something_is_no_matter_for_who_does_not_use_it() {
+    const QUIET: &str = "create function g() returns int language sql as 'select 1'";
+    let mut naming = known();
+    assert!(naming.is_clear() && naming.is_clear_of(b"select g()"));
+    define(&mut naming, "create view v as select g() from t");
+    define(&mut naming, QUIET);
+    define(
+        &mut naming,
+        "create trigger a before insert on u for each row execute function g()",
+    );
+    define(&mut naming, "create table w (a int)");
+    assert!(!naming.is_clear());
+    for text in [
+        "select G()",
+        "select * from v",
+        "insert into u values (1)",
+        "select U&\"a\"",
+    ] {
+        assert!(!naming.is_clear_of(text.as_bytes()), "{text}");
+    }
+    for text in ["select * from t where a = 'x'", "insert into w values (1)"] {
+        assert!(naming.is_clear_of(text.as_bytes()), "{text}");
+    }
+    // What runs without being named is a matter for all.
+    define(&mut naming, "create cast (a as b) with function f(a)");
+    assert!(!naming.is_clear_of(b"select * from t"));
+    naming.lose();
+    assert!(!naming.is_clear_of(b"select * from t"));
+}
+
+#[test]
+fn what_was_defined_between_two_questions_is_told() {
+    let mut naming = known();
+    let before = naming.told().cloned().unwrap();
+    let one = define(&mut naming, HARMFUL);
+    naming.define(&one);
+    define(&mut naming, "create table t (a int)");
+    assert!(
+        naming.defined_since(&before).unwrap().is_empty(),
+        "nobody has asked since"
+    );
+    let asked = naming.ask();
+    assert!(naming.answer(asked, Names::default()));
+    assert_eq!(naming.defined_since(&before), Some(vec![one]));
+    // What changes past the proxy is seen by looks.
+    naming.looked(true, Millis(1));
+    naming.looked(true, Millis(2));
+    let asked = naming.ask();
+    assert!(naming.answer(asked, Names::default()));
+    assert_eq!(naming.defined_since(&before), None);
+}

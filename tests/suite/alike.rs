@@ -6,7 +6,7 @@ use crate::harness::client::Client;
 use crate::harness::frames::{self, tags};
 use crate::shared::unlike;
 use pgautoprep::metrics::Counter;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Clients that are alike, on a database in which this was made first.
 fn scene(count: usize, setup: &str) -> Scene {
@@ -331,4 +331,109 @@ fn who_has_had_a_long_time_limit_is_like_others_again() {
     scene.clients[0].query("SET statement_timeout = 900");
     scene.all_read("t", 2);
     assert_ne!(unlike(&mut scene), 0);
+}
+
+/// What defines and maintains objects leaves nothing in the session, whatever it does to these.
+#[test]
+fn who_has_looked_after_objects_is_like_others_again() {
+    let setup = "CREATE TABLE o (id int PRIMARY KEY, v text); \
+        CREATE MATERIALIZED VIEW m AS SELECT * FROM o";
+    let mut scene = scene(3, setup);
+    scene.all_read("t", 20);
+    for text in [
+        "ANALYZE o",
+        "VACUUM (ANALYZE) o",
+        "CHECKPOINT",
+        "COMMENT ON TABLE o IS 'x'",
+        "GRANT SELECT ON o TO PUBLIC",
+        "CREATE INDEX oi ON o (v DESC)",
+        "DROP INDEX oi",
+        "REFRESH MATERIALIZED VIEW m",
+        "CREATE TABLE p (id int, v varchar(10) DEFAULT 'a') PARTITION BY RANGE (id)",
+        "CREATE TABLE q PARTITION OF p FOR VALUES FROM (1) TO (5)",
+        "DROP TABLE p",
+        "MERGE INTO o USING t ON o.id = t.id WHEN NOT MATCHED AND t.id < 3 THEN \
+         INSERT (id, v) VALUES (t.id, t.v)",
+        "SELECT txid_current()",
+        "SELECT pg_cancel_backend(0)",
+        "SELECT lo_unlink(lo_create(0))",
+        "SELECT xmlforest(1 AS a)",
+    ] {
+        is_like_others_after(&mut scene, &[text]);
+    }
+    // This one keeps what has changed in a temporary table.
+    scene.clients[0].query("CREATE UNIQUE INDEX mi ON m (id)");
+    scene.clients[0].query("REFRESH MATERIALIZED VIEW CONCURRENTLY m");
+    scene.all_read("t", 2);
+    assert_ne!(unlike(&mut scene), 0);
+}
+
+/// All read, the first by a function, too, until what was defined is known: nobody looks for a
+/// database in which little is done.
+fn reads_for_a_while(scene: &mut Scene) {
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(2) {
+        scene.clients[0].query("SELECT f()");
+        scene.all_read("t", 5);
+    }
+}
+
+/// Of a text that ran while something was being defined nobody knows whether that was before or
+/// behind it. If both leave nothing, it has left nothing.
+#[test]
+fn what_others_define_keeps_nobody_from_being_like_others() {
+    const DEFINED: [&str; 7] = [
+        "CREATE OR REPLACE FUNCTION f() RETURNS text LANGUAGE sql AS 'SELECT text ''b'''",
+        "CREATE FUNCTION g(int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN 1; END'",
+        "ALTER FUNCTION f() STABLE",
+        "CREATE PROCEDURE p() LANGUAGE sql AS 'DELETE FROM o'",
+        "CREATE VIEW w AS SELECT id, f() FROM o",
+        "CREATE OPERATOR === (leftarg = text, rightarg = text, function = texteq)",
+        "DROP VIEW w",
+    ];
+    let setup = "CREATE TABLE o (id int PRIMARY KEY, v text); \
+        CREATE FUNCTION f() RETURNS text LANGUAGE sql AS 'SELECT text ''a'''";
+    let mut scene = scene(3, setup);
+    scene.all_read("t", 20);
+    let mut other = Client::login(scene.proxy.address(), scene.database());
+    for text in DEFINED {
+        other.run(text);
+        reads_for_a_while(&mut scene);
+        assert_eq!(unlike(&mut scene), 0, "{text}");
+    }
+}
+
+#[test]
+fn what_was_defined_otherwise_meanwhile_may_have_left_something() {
+    let function = |does: &str| {
+        format!(
+            "CREATE OR REPLACE FUNCTION f() RETURNS void LANGUAGE plpgsql AS \
+             'BEGIN {does}; END'"
+        )
+    };
+    let (quiet, loud) = (function("NULL"), function("PERFORM setseed(0.5)"));
+    for during in [&[&loud][..], &[&loud, &quiet]] {
+        let mut scene = scene(3, &quiet);
+        scene.all_read("t", 20);
+        let mut other = Client::login(scene.proxy.address(), scene.database());
+        for text in during {
+            other.run(text);
+            scene.clients[0].query("SELECT f()");
+        }
+        reads_for_a_while(&mut scene);
+        assert_ne!(unlike(&mut scene), 0, "{during:?}");
+    }
+}
+
+#[test]
+fn what_the_server_refuses_leaves_nothing() {
+    let mut scene = scene(3, "");
+    scene.all_read("t", 20);
+    for text in [
+        "SELEC 1",
+        "SELECT nobodys(1)",
+        "INSERT INTO nothing SELECT nobodys(1)",
+    ] {
+        is_like_others_after(&mut scene, &[text]);
+    }
 }

@@ -54,6 +54,19 @@ impl Circumstances<'_> {
         }
     }
 
+    /// Whether to ask in front of a query which names have hazards: reads stay at home as long as
+    /// nobody knows, and nothing else would ask where all is converted.
+    #[cold]
+    pub(super) fn may_ask_names(&mut self) -> bool {
+        self.habits.misses_names = false;
+        self.may_learn()
+            && !self.standing.setbacks.rest(self.now)
+            && !self.standing.database.is_resting()
+            && self.standing.database.may_ask_names(self.now, true)
+            && self.lent.shapes.questions().are_left(self.now)
+            && self.may_look()
+    }
+
     /// How often a new connection has to use what pays there until it is asked for its context.
     pub(super) fn context_price(&self) -> u32 {
         let database = &self.standing.database;

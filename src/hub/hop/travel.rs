@@ -115,12 +115,15 @@ impl Hop<'_> {
     pub(in crate::hub) fn stay(&mut self, departure: Departure) {
         let text = std::mem::take(&mut self.client.query);
         self.client.turn = Turn::Free;
-        self.lent
-            .counters()
-            .homes(match self.upstream.standing.likeness_of_guest() {
-                Some(_) => Homing::Alone,
-                None => Homing::Unlike,
-            });
+        let homing = match self.upstream.standing.likeness_of_guest() {
+            Some(_) => Homing::Alone,
+            None => {
+                let is_for_names = self.upstream.standing.is_unlike_for_names();
+                self.client.habits.misses_names = is_for_names;
+                Homing::Unlike
+            }
+        };
+        self.lent.counters().homes(homing);
         let decided = match departure.0 {
             Read::Ready(call, recipe) => Decision::Execute(call, recipe),
             Read::Absent(elsewhere) => Decision::Visit(elsewhere),

@@ -1,9 +1,11 @@
 //! What is known of the names of a database.
 
 use super::Database;
+use crate::sql::define::Definition;
 use crate::statement::lock;
 use crate::statement::names::Names;
 use crate::statement::naming::Naming;
+use crate::statement::transition::Basis;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -32,6 +34,25 @@ impl Database {
     #[must_use]
     pub fn is_clear(&self) -> bool {
         lock(&self.names).is_clear()
+    }
+
+    /// The names that were told last, though they may be no longer known.
+    #[must_use]
+    pub fn told(&self) -> Option<Basis> {
+        lock(&self.names).told().cloned()
+    }
+
+    /// What was defined since these names were asked for and before those that were told last, as
+    /// far as it may leave something; `None` if it may be anything, or nobody has seen all of it.
+    #[must_use]
+    pub fn defined_since(&self, before: &Basis) -> Option<Vec<Arc<Definition>>> {
+        lock(&self.names).defined_since(before)
+    }
+
+    /// Whether what was defined since is no matter for a text, whose words are all that it names.
+    #[must_use]
+    pub fn is_clear_of(&self, text: &[u8]) -> bool {
+        lock(&self.names).is_clear_of(text)
     }
 
     /// Whether it is known what draws from sequences when it is written.
