@@ -245,6 +245,7 @@ fn settings() -> String {
 fn values(setting: &Setting) -> String {
     match setting.kind {
         ValueForm::Addresses => "addresses, separated by commas; in a file an array".to_owned(),
+        ValueForm::Names => "names, separated by commas; in a file an array, too".to_owned(),
         ValueForm::Text(form) => form.to_lowercase(),
         ValueForm::Choice(words) => format!("`{}`", words.join("`, `")),
         ValueForm::Integer { min, max } => format!("{min} to {max}"),

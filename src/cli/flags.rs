@@ -73,6 +73,7 @@ impl FromArgMatches for SettingFlags {
 fn flag(setting: &Setting) -> Arg {
     let (name, action) = match setting.kind {
         ValueForm::Addresses => (String::from("ADDRESS"), ArgAction::Append),
+        ValueForm::Names => (String::from("NAMES"), ArgAction::Set),
         ValueForm::Text(form) => (form.to_owned(), ArgAction::Set),
         ValueForm::Choice(words) => (words.join("|"), ArgAction::Set),
         ValueForm::Integer { min, max } => (format!("{min}..{max}"), ArgAction::Set),

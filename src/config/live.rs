@@ -280,7 +280,7 @@ mod tests {
             ValueForm::Integer { .. } => "17",
             ValueForm::Addresses => "somebody:1",
             ValueForm::Text(_) if setting.key == settings::LOG_LEVEL.key => "warn",
-            ValueForm::Text(_) => "somebody",
+            ValueForm::Text(_) | ValueForm::Names => "somebody",
         }
     }
 
@@ -333,7 +333,7 @@ mod tests {
                 ("pool_mode", _) => "auto",
                 ("client_tls_sslmode" | "server_tls_sslmode", _) => "require",
                 ("auth_type", _) => "scram-sha-256",
-                (_, ValueForm::Addresses | ValueForm::Text(_)) => "h:2",
+                (_, ValueForm::Addresses | ValueForm::Names | ValueForm::Text(_)) => "h:2",
                 _ => other(setting),
             };
             let pairs = [beside(setting), &[(setting.key, value)]].concat();

@@ -170,11 +170,24 @@ pub(super) fn items_of(setting: &Setting, value: &Value) -> Result<Vec<String>, 
                     .ok_or("a list of texts in quotes")
             })
             .collect(),
-        (ValueForm::Addresses, Value::String(text)) => Ok(setting.items(text)),
-        (ValueForm::Addresses, _) => Err("a text in quotes, or a list of them"),
+        (ValueForm::Addresses | ValueForm::Names, Value::String(text)) => Ok(setting.items(text)),
+        (ValueForm::Names, Value::Array(parts)) => names(parts),
+        (ValueForm::Addresses | ValueForm::Names, _) => Err("a text in quotes, or a list of them"),
         (ValueForm::Text(_) | ValueForm::Choice(_), Value::String(text)) => Ok(setting.items(text)),
         (ValueForm::Text(_) | ValueForm::Choice(_), _) => Err("a text in quotes"),
     }
+}
+
+/// Names as the one text that they are elsewhere.
+fn names(parts: &[Value]) -> Result<Vec<String>, &'static str> {
+    let name = |part: &Value| {
+        part.as_str()
+            .filter(|it| !it.contains(','))
+            .map(str::to_owned)
+    };
+    let names: Option<Vec<_>> = parts.iter().map(name).collect();
+    let names = names.ok_or("a list of texts in quotes, without commas in them")?;
+    Ok(vec![names.join(", ")])
 }
 
 /// Line and column, both from 1, of the byte at `offset`; the column counts characters.

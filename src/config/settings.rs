@@ -26,7 +26,7 @@ pub use databases::{
     LOAD_BALANCE_HOSTS, TABLES, TARGET_SESSION_ATTRS,
 };
 pub use http::{HTTP_LISTEN, HTTP_PAGE};
-pub use instances::{PEERS, SO_REUSEPORT, TAKEOVER_SOCKET};
+pub use instances::{PEERS, SO_REUSEPORT, TAKEOVER_SOCKET, UNIX_SOCKET_MODE};
 pub use logging::{
     LOG_CONNECTIONS, LOG_DISCONNECTIONS, LOG_FORMAT, LOG_LEVEL, LOG_SLOW_MS, LOG_TAINTS,
 };
@@ -50,6 +50,8 @@ pub use warm::{
 pub enum ValueForm {
     /// One or more addresses. In one text they are separated by commas.
     Addresses,
+    /// Any number of names. In one text they are separated by commas.
+    Names,
     /// One text of the form that this word names. The setting's own parser knows the form.
     Text(&'static str),
     /// One of these words.
@@ -120,7 +122,7 @@ impl Setting {
         match (self.kind, items) {
             (ValueForm::Integer { .. }, [number]) => number.clone(),
             (ValueForm::Switch, [word]) => (word == "on" || word == "true").to_string(),
-            (ValueForm::Text(_) | ValueForm::Choice(_), [text]) => quoted(text),
+            (kind, [text]) if kind != ValueForm::Addresses => quoted(text),
             _ => format!("[{}]", list()),
         }
     }
@@ -406,15 +408,6 @@ pub const AUDIT: Setting = Setting {
     default: Some("on"),
     what: "Whether generic plans run only while they are seen to be the plans the literals get.",
     because: "a generic plan for the wrong shape can be a thousand times slower.",
-};
-
-/// `unix_socket_mode`: permissions of the sockets listened on.
-pub const UNIX_SOCKET_MODE: Setting = Setting {
-    key: "unix_socket_mode",
-    kind: ValueForm::Text("OCTAL"),
-    default: Some("0777"),
-    what: "Permissions, in octal, of the Unix sockets the proxy creates.",
-    because: "it is PostgreSQL's own default: who may log in is decided by logging in.",
 };
 
 /// All settings, in the order in which they are shown.

@@ -144,6 +144,45 @@ fn a_list_may_be_commas_or_repeated_flags_or_an_array() {
 }
 
 #[test]
+fn names_may_be_commas_or_an_array() {
+    let load = |users: &str| {
+        let (_directory, path) = file(&format!("upstream = 'db:1'\nadmin_users = {users}"));
+        let file = Some(path);
+        Config::load(&Sources {
+            file,
+            ..Sources::default()
+        })
+    };
+    for users in ["'a, b c'", "['a', 'b c']", "[\n  ' a',\n  'b c ',\n]"] {
+        assert_eq!(load(users).expect(users).console.admins, ["a", "b c"]);
+    }
+    for users in ["''", "[]"] {
+        assert!(load(users).expect(users).console.is_empty(), "{users}");
+    }
+    for (users, expected) in [
+        (
+            "['a,b']",
+            "expected a list of texts in quotes, without commas in them",
+        ),
+        (
+            "['a', 1]",
+            "expected a list of texts in quotes, without commas in them",
+        ),
+        (
+            "['a', '']",
+            "expected names separated by commas, of at most 63 bytes each",
+        ),
+        ("1", "expected a text in quotes, or a list of them"),
+    ] {
+        let error = load(users).unwrap_err().to_string();
+        assert!(
+            error.contains(expected) && error.contains(":2:15"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn an_error_says_where_and_what_was_expected() {
     for (text, expected) in [
         (

@@ -5,7 +5,7 @@ use super::{Setting, ValueForm};
 /// `admin_users`: who may do everything at the console.
 pub const ADMIN_USERS: Setting = Setting {
     key: "admin_users",
-    kind: ValueForm::Text("NAMES"),
+    kind: ValueForm::Names,
     default: Some(""),
     what: "The users, separated by commas, who may look at the console, which is the database \
            pgautoprep or pgbouncer of the proxy's own, and give it commands that change \
@@ -28,7 +28,7 @@ pub const SWITCHES_FILE: Setting = Setting {
 /// `stats_users`: who may look at the console.
 pub const STATS_USERS: Setting = Setting {
     key: "stats_users",
-    kind: ValueForm::Text("NAMES"),
+    kind: ValueForm::Names,
     default: Some(""),
     what: "The users, separated by commas, who may look at the console, and change nothing.",
     because: "the console shows who is connected from where, and what statements look like.",

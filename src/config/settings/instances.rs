@@ -1,4 +1,5 @@
-//! The settings about other processes of the proxy: the next one, and those beside it.
+//! The settings about sockets and other processes of the proxy: who may open the first, and who has
+//! them next or beside it.
 
 use super::{Setting, ValueForm};
 
@@ -37,4 +38,13 @@ pub const PEERS: Setting = Setting {
     because: "a client's cancel request is a connection of its own, which may come to any of \
               them. The instance itself may be among them, so all may have the same \
               configuration.",
+};
+
+/// `unix_socket_mode`: permissions of the sockets listened on.
+pub const UNIX_SOCKET_MODE: Setting = Setting {
+    key: "unix_socket_mode",
+    kind: ValueForm::Text("OCTAL"),
+    default: Some("0777"),
+    what: "Permissions, in octal, of the Unix sockets the proxy creates.",
+    because: "it is PostgreSQL's own default: who may log in is decided by logging in.",
 };
