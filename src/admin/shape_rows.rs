@@ -124,13 +124,14 @@ fn plain(text: &str) -> &str {
     text.trim_end_matches([';', ' '])
 }
 
-/// Why a shape stands where it stands, in a sentence for people.
+/// Why a shape stands where it stands, in a sentence for people. Of one that was met often and is
+/// still to be asked about, it is why its statements were passed through meanwhile.
 #[must_use]
-pub const fn why(shape: &ShapeFacts) -> &'static str {
+pub fn why(row: &ShapeRow<'_>, shape: &ShapeFacts) -> &'static str {
     match (shape.reason, shape.stage) {
         (Some(reason), _) => reason.explain(),
         (None, ShapeStage::Prepared) => "The server has confirmed that it means the same.",
-        (None, _) => Reason::Threshold.explain(),
+        (None, _) => row.reason.unwrap_or(Reason::Threshold).explain(),
     }
 }
 

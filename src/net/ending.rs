@@ -15,10 +15,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// The time between two looks at whether all clients have left.
 const LEFT: Duration = Duration::from_millis(50);
+
+/// When it is said first how many clients have not left, and how seldom that is said at last.
+const STILL: Duration = Duration::from_secs(60);
+const SELDOM: Duration = Duration::from_secs(3600);
 
 /// Waits for a process that takes over, and until nobody is accepted here any more.
 pub(super) async fn succeeded(
@@ -86,16 +90,34 @@ pub(super) async fn at_once(ordered: &mut watch::Receiver<Option<Ending>>) {
     }
 }
 
-/// Waits until no client is open.
+/// Waits until no client is open, and says now and then, and ever more seldom, how many are.
 pub(super) async fn all_left(open: &AtomicUsize) {
-    while open.load(Ordering::Relaxed) > 0 {
+    let (mut since, mut pause) = (Instant::now(), STILL);
+    loop {
+        let clients = open.load(Ordering::Relaxed);
+        if clients == 0 {
+            return;
+        }
+        if since.elapsed() >= pause {
+            tracing::info!(clients, "waits for clients to leave");
+            since = Instant::now();
+            pause = (pause * 2).min(SELDOM);
+        }
         tokio::time::sleep(LEFT).await;
     }
 }
 
 /// Leaves everything to the next process, and does for those who are here what that asks for.
-pub(super) async fn leave(estate: Option<Estate>, mut heir: Heir, environment: Arc<Environment>) {
-    tracing::info!("another process has taken over; this one ends when its clients have left");
+pub(super) async fn leave(
+    estate: Option<Estate>,
+    mut heir: Heir,
+    (environment, open): (Arc<Environment>, &AtomicUsize),
+) {
+    let clients = open.load(Ordering::Relaxed);
+    tracing::info!(
+        clients,
+        "another process has taken over; this one ends when its clients have left"
+    );
     // The console is with that process.
     environment.resume_all();
     if let Some(estate) = estate

@@ -306,7 +306,7 @@ impl Proxy {
             () = &mut stop => Ending::Drain,
             ending = next_ending(&mut ordered) => ending,
             heir = succeeded(estate.as_ref(), &drain, &mut accepting) => {
-                leave(estate.take(), heir, heirs).await;
+                leave(estate.take(), heir, (heirs, &open)).await;
                 Ending::WaitForClients
             }
         };

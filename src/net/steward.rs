@@ -52,6 +52,9 @@ pub enum Unchanged {
     /// The setting is read with others.
     #[error("the setting \"{0}\" can be changed only in the configuration, by RELOAD")]
     Together(String),
+    /// Nobody could give orders at the console any more, so nobody could take that back there.
+    #[error("with admin_users = '' nobody could give this console an order again")]
+    LockedOut,
     /// The setting is read at the start.
     #[error("the setting \"{0}\" can be changed only by a restart")]
     Fixed(String),
@@ -192,6 +195,9 @@ impl Steward {
         let written = Config::from_pairs(&pairs).map_err(|error| named(setting, &error))?;
         let before = self.config();
         let mut after = before.following_one(&written, setting.key);
+        if after.console.admins.is_empty() && !before.console.admins.is_empty() {
+            return Err(Unchanged::LockedOut);
+        }
         check(&after)?;
         has_files(&before, &mut after)?;
         if [settings::LOG_LEVEL.key, settings::LOG_FORMAT.key].contains(&setting.key) {

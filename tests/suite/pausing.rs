@@ -268,7 +268,7 @@ fn a_database_that_nobody_has_used_is_told_of() {
         ("PAUSE nosuch", "NCZ"),
         ("RECONNECT postgres", "CZ"),
         ("RESUME nosuch", "CZ"),
-        ("KILL nosuch", "NCZ"),
+        ("KILL nosuch", "EZ"),
         ("RECONNECT other", "NCZ"),
         ("WAIT_CLOSE other", "NCZ"),
         ("DISABLE other", "NCZ"),
@@ -286,6 +286,15 @@ fn a_database_that_nobody_has_used_is_told_of() {
             );
         }
     }
+    // Nobody was ended, and nothing is held back.
+    let answer = console.query("KILL nosuch");
+    let told = "no client has used a database \"nosuch\" yet: nobody was ended";
+    assert_eq!(answer[0].sqlstate(), "3D000");
+    assert_eq!(answer[0].field(b'M').as_deref(), Some(told));
+    assert_eq!(refusal(&mut console, "RESUME nosuch"), "55000");
+    // Whoever holds it back first knows the name.
+    console.run("PAUSE nosuch");
+    console.run("KILL nosuch");
 }
 
 #[test]

@@ -92,6 +92,10 @@ fn those_who_are_there_stay_with_their_process_and_can_be_cancelled() {
     drop(old);
     let text = farewell(&mut first);
     assert!(text.contains("another process has taken over"), "{text}");
+    assert!(
+        text.contains("clients=1"),
+        "who is still here is counted: {text}"
+    );
     // Told to stop, the second does not wait any longer.
     second.signal(Signal::TERM);
     assert_eq!(tags(&new.rest()), "E");

@@ -5,16 +5,17 @@
 
 mod columns;
 mod figures;
+mod sockets;
 
-use super::facts::{Facts, Lead, Peer, PeerState, Totals, WAITS_FOR_POOL, WaitingLogins};
+use super::facts::{Facts, Lead, Peer, PeerState, WAITS_FOR_POOL, WaitingLogins};
 use super::value::{Cell, TableColumn, int4, numeric, text};
 use super::view::{Needs, View};
-use crate::admin::date;
 use columns::{
     CLIENTS, CONFIG, DATABASES, DNS_HOSTS, DNS_ZONES, FDS, MEM, PEER_POOLS, PEERS, POOLS, SERVERS,
-    STATS, STATS_AVERAGES, STATS_TOTALS, USERS,
+    SOCKETS, STATS, STATS_AVERAGES, STATS_TOTALS, USERS,
 };
 use figures::{stats, stats_averages, stats_totals, totals};
+use sockets::{active_sockets, clients, servers, sockets};
 use std::collections::BTreeMap;
 
 /// Microseconds.
@@ -34,7 +35,7 @@ fn lead_of<'f>(facts: &'f Facts, name: &str) -> Option<&'f Lead> {
 }
 
 /// The tables.
-pub(super) static VIEWS: [View; 19] = [
+pub(super) static VIEWS: [View; 21] = [
     view("version", Needs::Nothing, &[text("version")], version),
     view("stats", Needs::Sockets, STATS, stats),
     view("stats_totals", Needs::Sockets, STATS_TOTALS, stats_totals),
@@ -53,6 +54,8 @@ pub(super) static VIEWS: [View; 19] = [
     view("pools", Needs::Sockets, POOLS, pools),
     view("clients", Needs::Sockets, CLIENTS, clients),
     view("servers", Needs::Sockets, SERVERS, servers),
+    view("sockets", Needs::Sockets, SOCKETS, sockets),
+    view("active_sockets", Needs::Sockets, SOCKETS, active_sockets),
     view("databases", Needs::Sockets, DATABASES, databases),
     view("users", Needs::Sockets, USERS, users),
     view(
@@ -221,76 +224,6 @@ fn pool(
     names.into_iter().chain(counts).chain(rest).collect()
 }
 
-/// The columns that clients and servers have in common.
-fn socket(socket: &Peer, kind: &'static str, state: &'static str) -> Vec<Cell> {
-    let address = |address: Option<std::net::SocketAddr>| match address {
-        Some(address) => (address.ip().to_canonical().to_string(), address.port()),
-        None => ("unix".to_owned(), 0),
-    };
-    let ((peer, port), (local, local_port)) = (address(socket.peer), address(socket.local));
-    vec![
-        kind.into(),
-        socket.user.clone().into(),
-        socket.database.clone().into(),
-        if socket.replicates { "yes" } else { "none" }.into(),
-        state.into(),
-        peer.into(),
-        u32::from(port).into(),
-        local.into(),
-        u32::from(local_port).into(),
-        date::text(socket.since).into(),
-        date::text(socket.heard).into(),
-        (socket.waiting / SECOND).into(),
-        (socket.waiting % SECOND).into(),
-        u64::from(socket.closes).into(),
-        socket.name.clone().into(),
-        socket.link.clone().unwrap_or_default().into(),
-        socket.process.unwrap_or_default().into(),
-        socket.tls.clone().unwrap_or_default().into(),
-        socket.application.clone().into(),
-        socket.statements.into(),
-        socket.id.into(),
-    ]
-}
-
-fn clients(facts: &Facts) -> Vec<Vec<Cell>> {
-    let all = facts.clients.iter().chain(&facts.guests);
-    all.map(|client| {
-        let state = match client.standing {
-            PeerState::LoggingIn => "waiting",
-            _ if client.waits_for == WAITS_FOR_POOL => "waiting",
-            _ => "active",
-        };
-        let mut row = socket(client, "C", state);
-        let Totals {
-            queries,
-            converted,
-            received,
-            sent,
-            ..
-        } = client.totals;
-        row.extend([queries, converted, received, sent].map(Cell::from));
-        row.push(client.waits_for.into());
-        row
-    })
-    .collect()
-}
-
-fn servers(facts: &Facts) -> Vec<Vec<Cell>> {
-    let row = |server: &Peer| {
-        let state = match server.standing {
-            PeerState::LoggingIn => "new",
-            PeerState::Active => "active",
-            PeerState::Idle => "idle",
-            PeerState::Tested => "tested",
-        };
-        let mut row = socket(server, "S", state);
-        row.push(server.statement_bytes.into());
-        row
-    };
-    facts.servers.iter().map(row).collect()
-}
-
 fn databases(facts: &Facts) -> Vec<Vec<Cell>> {
     let of = |socket: &Peer| socket.database.clone();
     let (clients, servers) = (grouped(&facts.clients, of), grouped(&facts.servers, of));
@@ -305,14 +238,18 @@ fn databases(facts: &Facts) -> Vec<Vec<Cell>> {
         let shown = |text: Option<&str>| text.map_or(Cell::Null, |text| text.to_owned().into());
         let port = lead.map_or(0, |lead| lead.port);
         let dbname = lead.and_then(|lead| lead.dbname.as_deref());
-        let pool = lead.and_then(|lead| lead.pool);
+        // Clients that keep their connections have as many as there are clients.
+        let by_default = lead
+            .is_some_and(|lead| lead.gives_back)
+            .then_some(facts.pool_size);
+        let pool = lead.and_then(|lead| lead.pool).or(by_default);
         vec![
             name.to_owned().into(),
             shown(lead.map(|lead| lead.hosts.as_str())),
             u32::from(port).into(),
             shown(Some(dbname.unwrap_or(name))),
             shown(lead.and_then(|lead| lead.user.as_deref())),
-            pool.unwrap_or(facts.pool_size).into(),
+            pool.unwrap_or(0).into(),
             lead.map_or(0, |lead| lead.least).into(),
             lead.map_or(0, |lead| lead.reserve).into(),
             facts.server_lifetime.into(),

@@ -34,6 +34,9 @@ fn the_columns_are_those_that_programs_read() {
          prepared_statements id queries converted received sent waits_for"
     );
     assert!(names("servers").ends_with(" prepared_statements id statement_bytes"));
+    let sockets = " id recv_pos pkt_pos pkt_remain send_pos send_remain pkt_avail send_avail";
+    assert!(names("sockets").ends_with(sockets));
+    assert_eq!(names("sockets"), names("active_sockets"));
     assert_eq!(names("lists"), "list items");
     assert_eq!(names("config"), "key value default changeable");
 }
@@ -91,13 +94,19 @@ fn the_mode_of_a_pool_is_not_told_by_its_size() {
     let mut facts = sample::facts();
     let mode = |facts: &Facts| {
         let view = named("databases").unwrap();
-        let at = view.columns.iter().position(|it| it.name == "pool_mode");
-        (view.rows)(facts)[0][at.unwrap()].clone()
+        ["pool_mode", "pool_size"].map(|name| {
+            let at = view.columns.iter().position(|it| it.name == name);
+            (view.rows)(facts)[0][at.unwrap()].clone()
+        })
     };
+    // As many as there are clients.
+    assert_eq!(mode(&facts), ["session".into(), Cell::Number(0)]);
     facts.fallback.as_mut().unwrap().pool = Some(3);
-    assert_eq!(mode(&facts), "session".into());
+    assert_eq!(mode(&facts), ["session".into(), Cell::Number(3)]);
     facts.fallback.as_mut().unwrap().gives_back = true;
-    assert_eq!(mode(&facts), "auto".into());
+    assert_eq!(mode(&facts), ["auto".into(), Cell::Number(3)]);
+    facts.fallback.as_mut().unwrap().pool = None;
+    assert_eq!(mode(&facts), ["auto".into(), Cell::Number(20)]);
 }
 
 #[test]
@@ -136,8 +145,8 @@ fn who_is_there_is_counted_by_database_and_user() {
     );
     assert_eq!(
         shown("databases"),
-        "db|10.0.0.9|5432|db|-|20|0|0|3600|session|-|0|3|0|2|0|0\n\
-         pgautoprep|-|0|pgautoprep|-|20|0|0|3600|statement|-|0|0|0|1|0|0"
+        "db|10.0.0.9|5432|db|-|0|0|0|3600|session|-|0|3|0|2|0|0\n\
+         pgautoprep|-|0|pgautoprep|-|0|0|0|3600|statement|-|0|0|0|1|0|0"
     );
     assert_eq!(shown("users"), "me|-|-|-|0|3|0|2\nroot|-|-|-|0|0|0|1");
     let lists = shown("lists");
@@ -181,4 +190,40 @@ fn the_numbers_that_programs_look_for_are_among_the_settings() {
     assert!(config.ends_with(known), "{config}");
     assert_eq!(shown("version"), "pgautoprep 1.2.3");
     assert_eq!(shown("state"), "active|yes\npaused|no\nsuspended|no");
+}
+
+/// Kind, state and name of each socket that a table shows.
+fn sockets_of(facts: &Facts, name: &str) -> Vec<String> {
+    let rows = (named(name).unwrap().rows)(facts);
+    let cell = |cell: &Cell| match cell {
+        Cell::Text(text) => text.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let row = |row: &Vec<Cell>| format!("{} {}", cell(&row[4]), cell(&row[14]));
+    rows.iter().map(row).collect()
+}
+
+#[test]
+fn all_sockets_are_shown_and_those_on_which_something_is_under_way() {
+    let mut facts = sample::facts();
+    facts.clients.truncate(1);
+    facts.clients[0].link = Some("0.9".to_owned());
+    facts.servers.truncate(1);
+    facts.servers[0].standing = PeerState::Active;
+    facts.servers[0].name = "0.9".to_owned();
+    let all = ["cl_active 0.1", "cl_active 0.1", "sv_active 0.9"];
+    assert_eq!(sockets_of(&facts, "sockets"), all);
+    // The server waits for what the client may say next.
+    facts.clients[0].waits_for = "client";
+    assert_eq!(sockets_of(&facts, "active_sockets"), [""; 0]);
+    facts.clients[0].waits_for = "server";
+    let busy = ["cl_active 0.1", "sv_active 0.9"];
+    assert_eq!(sockets_of(&facts, "active_sockets"), busy);
+    facts.clients[0].waits_for = WAITS_FOR_POOL;
+    facts.clients[0].link = None;
+    assert_eq!(sockets_of(&facts, "active_sockets"), ["cl_waiting 0.1"]);
+    facts.servers[0].standing = PeerState::Idle;
+    facts.clients[0].standing = PeerState::LoggingIn;
+    let all = ["cl_login 0.1", "cl_active 0.1", "sv_idle 0.9"];
+    assert_eq!(sockets_of(&facts, "sockets"), all);
 }

@@ -312,22 +312,12 @@ fn show(arguments: &[Word]) -> Result<Option<Instruction>, Told> {
     if let Some(view) = tables::named(name) {
         return Ok(Some(Instruction::Show(view)));
     }
-    if ["sockets", "active_sockets"]
-        .iter()
-        .any(|it| name.eq_ignore_ascii_case(it))
-    {
-        let told = Told::new(
-            "0A000",
-            format!("SHOW {} is not offered", name.to_uppercase()),
-        );
-        return Err(told.hint("SHOW CLIENTS and SHOW SERVERS have all sockets."));
-    }
     let shown: String = name.chars().take(63).collect();
     let told = Told::new(
         "42704",
         format!("there is nothing to show called \"{shown}\""),
     );
-    Err(told.hint("SHOW HELP tells what there is."))
+    Err(told.hint("SHOW HELP tells what there is, and SHOW CONFIG how everything is set."))
 }
 
 /// `PgBouncer` takes SELECT for SHOW; drivers ask for a number, or for the version.

@@ -114,7 +114,6 @@ fn what_is_no_command_is_refused_with_the_state_that_says_why() {
         ("SHOW SHAPE x", "42601"),
         ("SHOW SHAPE -1", "42601"),
         ("SHOW =", "42601"),
-        ("SHOW SOCKETS", "0A000"),
         ("RELOAD now", "42601"),
         ("SHUTDOWN MAYBE", "42601"),
         ("KILL_CLIENT", "42601"),

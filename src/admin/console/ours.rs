@@ -127,10 +127,8 @@ fn shape_cells(row: ShapeRow<'_>) -> Vec<Cell> {
 /// # Errors
 /// There is none of this number.
 pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>, Told> {
-    let Some(shape) = facts.shapes.iter().find(|shape| shape.id == id) else {
-        return Err(unknown_shape(id));
-    };
-    let met = shape_row(&facts.shapes, &facts.passed, id);
+    let met = shape_row(&facts.shapes, &facts.passed, id).ok_or_else(|| unknown_shape(id))?;
+    let shape = met.facts.ok_or_else(|| unknown_shape(id))?;
     let is_whole = rank == Rank::Admin;
     let text = match is_whole {
         true => shape.text.clone(),
@@ -140,7 +138,7 @@ pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>
     let mut rows = vec![
         ("shape", id.to_string()),
         ("state", shape.stage.label().to_owned()),
-        ("why", why(shape).to_owned()),
+        ("why", why(&met, shape).to_owned()),
     ];
     rows.extend(blamed(shape, is_whole).map(|blamed| ("blame", blamed)));
     rows.extend([
@@ -148,11 +146,9 @@ pub(super) fn shape(facts: &Facts, id: u64, rank: Rank) -> Result<Vec<Vec<Cell>>
         ("mode", shape.off.label()),
         ("literals", number(shape.literals.len())),
     ]);
-    if let Some(met) = met {
-        rows.push(("calls", met.calls.to_string()));
-        rows.extend(met.share.map(|share| ("share", share.to_string())));
-        rows.extend(met.passed.map(|passed| ("passed", passed.to_string())));
-    }
+    rows.push(("calls", met.calls.to_string()));
+    rows.extend(met.share.map(|share| ("share", share.to_string())));
+    rows.extend(met.passed.map(|passed| ("passed", passed.to_string())));
     rows.extend([
         ("converted", shape.executions.to_string()),
         ("sighted", shape.sightings.to_string()),

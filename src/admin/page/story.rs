@@ -19,7 +19,7 @@ pub fn story(facts: &Facts, id: u64) -> Option<String> {
     let mut told = row(&found);
     let more = json!({
         "text": outline_within(facts.sample.as_bytes(), String::new(), MAX_TEXT),
-        "why": why(facts),
+        "why": why(&found, facts),
         "blame": blamed(facts, false),
         "literals": facts.literals.len(),
         "each_literal": literals(facts, false),
@@ -45,6 +45,9 @@ pub fn story(facts: &Facts, id: u64) -> Option<String> {
 mod tests {
     use super::*;
     use crate::admin::console::sample;
+    use crate::metrics::Passed;
+    use crate::reason::Reason;
+    use crate::sql::outline::outline;
 
     #[test]
     fn a_shape_is_told_with_its_whole_text_and_without_its_values() {
@@ -54,6 +57,7 @@ mod tests {
         let told: Value = serde_json::from_str(&story(&facts, 9).unwrap()).unwrap();
         assert_eq!(told["shape"], 9);
         assert_eq!(told["state"], "seen");
+        assert_eq!(told["why"], Reason::Threshold.explain());
         assert_eq!(
             (&told["route"], &told["share_percent"]),
             (&"passed".into(), &0.0.into())
@@ -65,5 +69,13 @@ mod tests {
         let expected = format!("SELECT {columns}b FROM t WHERE bits = ?");
         assert_eq!(told["text"], expected);
         assert_eq!(story(&facts, 8), None);
+        // Texts of it were passed through, for what they say.
+        facts.passed = vec![Passed {
+            shape: outline(facts.shapes[1].sample.as_bytes(), String::new()),
+            reason: Reason::VolatileLiteral,
+            count: 9,
+        }];
+        let passed: Value = serde_json::from_str(&story(&facts, 9).unwrap()).unwrap();
+        assert_eq!(passed["why"], Reason::VolatileLiteral.explain());
     }
 }

@@ -4,6 +4,7 @@ use super::{Console, LOOK};
 use crate::admin::console::{
     Act, Answer, Ending, Instruction, Needs, Rank, ShapeSwitch, look, needs, unknown_shape,
 };
+use crate::config::Mode;
 use crate::net::orders::Order;
 use crate::net::steward::{Unchanged, with_causes};
 use crate::net::survey::EndClient;
@@ -29,9 +30,17 @@ impl Console {
         }
         match instruction {
             Instruction::Set(key, value) => {
+                let had_converted = self.converts();
                 self.steward.set(key, value).map_err(unchanged)?;
                 tracing::info!(key, value, "setting changed at the console");
-                Ok(Answer::done("SET"))
+                let mut answer = Answer::done("SET");
+                if self.is_admin_no_more(number) {
+                    answer = answer.with_notice(no_more());
+                }
+                if self.converts() && !had_converted {
+                    answer = answer.with_notice(only_relayed());
+                }
+                Ok(answer)
             }
             Instruction::Act(act) => {
                 let unknown = self.unknown(act).await?;
@@ -48,6 +57,16 @@ impl Console {
                 apart(move || look(&other, &facts, rank)).await?
             }
         }
+    }
+
+    fn converts(&self) -> bool {
+        self.environment.config().mode == Mode::Convert
+    }
+
+    /// Whether whoever has this number would not be let in to give orders again.
+    fn is_admin_no_more(&self, number: u64) -> bool {
+        let user = self.user(number).unwrap_or_default();
+        self.steward.rank(user.as_bytes()) != Some(Rank::Admin)
     }
 
     async fn act(&self, act: &Act) -> Result<Answer, Told> {
@@ -103,7 +122,7 @@ impl Console {
     /// nobody from acting.
     ///
     /// # Errors
-    /// No client can come to a database of that name.
+    /// No client can come to a database of that name, or there are none to be ended.
     async fn unknown(&self, act: &Act) -> Result<Option<Told>, Told> {
         let Some(name) = act.database() else {
             return Ok(None);
@@ -113,6 +132,8 @@ impl Console {
         }
         let config = self.environment.config();
         match config.databases.fallback() {
+            // Whoever orders that believes that there are clients, and that they are gone then.
+            Some(_) if matches!(act, Act::Kill(_)) => Err(nobody_there(name)),
             Some(_) => Ok(Some(never_used(name))),
             None => Err(no_such(name)),
         }
@@ -196,6 +217,18 @@ pub(super) async fn apart<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(failed)
 }
 
+/// What a session has sent while nobody read it may have changed it.
+fn only_relayed() -> Told {
+    let message = "sessions that were used meanwhile are only relayed until they end";
+    Told::new("00000", message).hint("Nothing is converted before their clients log in again.")
+}
+
+/// Whoever has a seat keeps it as it is.
+fn no_more() -> Told {
+    let told = Told::new("01000", "admin_users does not name you any more");
+    told.hint("You may do what you could until you leave; RELOAD or SET can take it back.")
+}
+
 /// A name may be misspelt; or be that of a database that the server will have.
 fn never_used(database: &str) -> Told {
     let told = Told::new(
@@ -203,6 +236,13 @@ fn never_used(database: &str) -> Told {
         format!("no client has used a database \"{database}\" yet"),
     );
     told.hint("SHOW DATABASES has those that are known.")
+}
+
+/// Nobody has come to it, so nobody can be ended.
+fn nobody_there(database: &str) -> Told {
+    let message = format!("no client has used a database \"{database}\" yet: nobody was ended");
+    let told = Told::new("3D000", message);
+    told.hint("SHOW DATABASES has those that are known; PAUSE holds back others, too.")
 }
 
 /// There is a table for each database, and none with this name.
@@ -225,10 +265,14 @@ fn unchanged(why: Unchanged) -> Told {
         Unchanged::Unusable(_) => "F0000",
         Unchanged::Unknown { .. } => "42704",
         Unchanged::Fixed(_) | Unchanged::Together(_) => "55P02",
+        Unchanged::LockedOut => "55000",
     };
     let told = Told::new(sqlstate, why.to_string());
     match why {
         Unchanged::Unusable(_) => told.hint("Nothing was changed."),
+        Unchanged::LockedOut => {
+            told.hint("To have no console, say so in the configuration, and RELOAD.")
+        }
         Unchanged::Unknown { .. } | Unchanged::Fixed(_) | Unchanged::Together(_) => {
             told.hint("SHOW CONFIG says which settings RELOAD changes; SET changes some of these.")
         }

@@ -137,6 +137,22 @@ const SOCKET: [TableColumn; SHARED] = [
     int4("id"),
 ];
 
+pub(super) const SOCKETS: &[TableColumn] = &{
+    let mut all = [int4("recv_pos"); SHARED + 7];
+    let mut at = 0;
+    while at < SHARED {
+        all[at] = SOCKET[at];
+        at += 1;
+    }
+    all[SHARED + 1] = int4("pkt_pos");
+    all[SHARED + 2] = int4("pkt_remain");
+    all[SHARED + 3] = int4("send_pos");
+    all[SHARED + 4] = int4("send_remain");
+    all[SHARED + 5] = int4("pkt_avail");
+    all[SHARED + 6] = int4("send_avail");
+    all
+};
+
 pub(super) const DATABASES: &[TableColumn] = &[
     text("name"),
     text("host"),
