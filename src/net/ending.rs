@@ -90,18 +90,42 @@ pub(super) async fn at_once(ordered: &mut watch::Receiver<Option<Ending>>) {
     }
 }
 
-/// Waits until no client is open, and says now and then, and ever more seldom, how many are.
+/// When it is said next how many clients have not left: ever more seldom.
+#[derive(Debug)]
+struct Telling {
+    last: Instant,
+    pause: Duration,
+}
+
+impl Telling {
+    const fn since(now: Instant) -> Self {
+        Self {
+            last: now,
+            pause: STILL,
+        }
+    }
+
+    /// Whether it is to be said now.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let is_due = now - self.last >= self.pause;
+        if is_due {
+            self.last = now;
+            self.pause = (self.pause * 2).min(SELDOM);
+        }
+        is_due
+    }
+}
+
+/// Waits until no client is open, and says now and then how many are.
 pub(super) async fn all_left(open: &AtomicUsize) {
-    let (mut since, mut pause) = (Instant::now(), STILL);
+    let mut telling = Telling::since(Instant::now());
     loop {
         let clients = open.load(Ordering::Relaxed);
         if clients == 0 {
             return;
         }
-        if since.elapsed() >= pause {
+        if telling.is_due(Instant::now()) {
             tracing::info!(clients, "waits for clients to leave");
-            since = Instant::now();
-            pause = (pause * 2).min(SELDOM);
         }
         tokio::time::sleep(LEFT).await;
     }
@@ -136,4 +160,19 @@ pub(super) async fn leave(
         };
         heir.serve(cancel).await;
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_still_there_is_told_ever_more_seldom() {
+        let start = Instant::now();
+        let mut telling = Telling::since(start);
+        let minute = |minutes: u64| start + Duration::from_secs(60 * minutes);
+        let told = |minutes: &u64| telling.is_due(minute(*minutes));
+        let all: Vec<_> = (0..240).filter(told).collect();
+        assert_eq!(all, [1, 3, 7, 15, 31, 63, 123, 183]);
+    }
 }

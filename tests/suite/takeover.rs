@@ -1,5 +1,6 @@
 //! A process that takes over from another one: nobody is refused, nobody is cut off.
 
+use crate::console::{cell, enter, found};
 use crate::harness::client::{Client, PATIENCE};
 use crate::harness::frames::{self, tags};
 use crate::harness::proxy::Process;
@@ -39,6 +40,7 @@ impl Place {
             ("listen", &*listen),
             ("takeover_socket", takeover.to_str().unwrap()),
             ("drain_timeout_s", "60"),
+            ("admin_users", "boss"),
         ];
         let process = Process::start(&server::address(), &settings);
         let deadline = Instant::now() + PATIENCE;
@@ -47,6 +49,15 @@ impl Place {
             std::thread::sleep(Duration::from_millis(2));
         }
         process
+    }
+
+    /// How many processes before the one that serves are told of at its console.
+    fn told_before(&self) -> usize {
+        let mut console = enter(self.path(".s.PGSQL.1").to_str().unwrap(), "boss");
+        let all = found(&mut console, "MODE", "key", "before");
+        let told = |row: &Vec<_>| cell(row, "value").starts_with("process ");
+        assert!(all.iter().all(told), "{all:?}");
+        all.len()
     }
 }
 
@@ -88,9 +99,11 @@ fn those_who_are_there_stay_with_their_process_and_can_be_cancelled() {
     let mut request = Client::connect(&third.address);
     request.send(&frames::cancel(1, b"nobody's"));
     assert_eq!(request.rest(), []);
+    assert_eq!(place.told_before(), 2);
     old.run("ROLLBACK");
     drop(old);
     let text = farewell(&mut first);
+    assert_eq!(place.told_before(), 1);
     assert!(text.contains("another process has taken over"), "{text}");
     assert!(
         text.contains("clients=1"),
@@ -100,6 +113,7 @@ fn those_who_are_there_stay_with_their_process_and_can_be_cancelled() {
     second.signal(Signal::TERM);
     assert_eq!(tags(&new.rest()), "E");
     farewell(&mut second);
+    assert_eq!(place.told_before(), 0);
     newest.run("SELECT 1");
     Client::login(&third.address, "postgres").run("SELECT 1");
     drop(newest);

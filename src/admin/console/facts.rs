@@ -246,6 +246,8 @@ pub struct Facts {
     pub halted: Arc<Halted>,
     /// What is switched off.
     pub switches: Arc<Switches>,
+    /// The processes that were taken over from, and have clients.
+    pub before: Vec<u32>,
     /// What is passed through most, as far as was noted.
     pub passed: Vec<Passed>,
     /// The bytes that shapes and statements take.

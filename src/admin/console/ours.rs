@@ -224,6 +224,10 @@ fn mode(facts: &Facts) -> Vec<Vec<Cell>> {
         false => "serving",
     };
     rows.push(vec!["state".into(), state.into()]);
+    rows.extend(facts.before.iter().map(|pid| {
+        let told = format!("process {pid} serves the clients that it had");
+        vec!["before".into(), told.into()]
+    }));
     rows.extend(facts.switches.iter().map(|switch| {
         let text = outline(switch.text.as_bytes(), String::new());
         let shown = match &switch.database {
@@ -294,6 +298,16 @@ mod tests {
             "SELECT b FROM t WHERE bits = ? AND id = ?"
         );
         assert_eq!(shape(&facts, 8, Rank::Admin).unwrap_err().sqlstate, "42704");
+    }
+
+    #[test]
+    fn processes_before_are_told_that_have_clients() {
+        let rows = mode(&sample::facts());
+        let told = "process 77 serves the clients that it had";
+        assert!(
+            rows.contains(&vec!["before".into(), told.into()]),
+            "{rows:?}"
+        );
     }
 
     #[test]

@@ -124,6 +124,7 @@ pub(in crate::admin) fn facts() -> Facts {
         shapes: shapes(),
         halted: std::sync::Arc::default(),
         switches: std::sync::Arc::default(),
+        before: vec![77],
         passed: passed(),
         shape_bytes: 1234,
     }

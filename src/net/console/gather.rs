@@ -87,6 +87,11 @@ impl Console {
             shapes,
             halted: environment.halts.current(),
             switches: environment.shapes.switches(),
+            before: environment
+                .predecessor
+                .as_ref()
+                .map(|it| it.pids())
+                .unwrap_or_default(),
             passed,
             shape_bytes: environment.shapes.bytes(),
         })

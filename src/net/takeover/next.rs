@@ -21,8 +21,14 @@ use tokio::time::{Instant, timeout, timeout_at};
 /// accepted meanwhile.
 const PASSING_ON: Duration = Duration::from_secs(1);
 
-/// One of the processes before. It has none once that has ended, or is asked by somebody else.
-type Line = tokio::sync::Mutex<Option<UnixStream>>;
+/// One of the processes before.
+#[derive(Debug)]
+struct Line {
+    /// Its number, if the system tells.
+    pid: Option<u32>,
+    /// None once it has ended, or is asked by somebody else.
+    stream: tokio::sync::Mutex<Option<UnixStream>>,
+}
 
 /// The process that serves until this one takes over, and those who are with it after that; and
 /// those who are with the processes before that one.
@@ -73,7 +79,7 @@ impl Predecessor {
     pub(in crate::net) async fn succeed(&self) -> io::Result<()> {
         let own = self.lines().first().cloned();
         let own = own.ok_or(io::ErrorKind::NotConnected)?;
-        let mut place = own.lock().await;
+        let mut place = own.stream.lock().await;
         let stream = place.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         let (line, fds) = ask(stream, READY, ANSWER).await?;
         if line != "yours" {
@@ -116,7 +122,7 @@ impl Predecessor {
         let deadline = Instant::now() + PASSING_ON;
         let mut streams = Vec::new();
         for line in lines {
-            let Ok(mut place) = timeout_at(deadline, line.lock()).await else {
+            let Ok(mut place) = timeout_at(deadline, line.stream.lock()).await else {
                 tracing::warn!(
                     "a process before is busy with a cancel request, and is asked no more"
                 );
@@ -129,18 +135,37 @@ impl Predecessor {
         streams
     }
 
+    /// Those of the processes before that have not ended.
+    pub(in crate::net) fn pids(&self) -> Vec<u32> {
+        let lines = self.lines();
+        // Whoever is just being asked was there a moment ago.
+        let is_there = |line: &&Arc<Line>| match line.stream.try_lock() {
+            Ok(place) => place.as_ref().is_some_and(is_open),
+            Err(_) => true,
+        };
+        lines
+            .iter()
+            .filter(is_there)
+            .filter_map(|line| line.pid)
+            .collect()
+    }
+
     fn lines(&self) -> MutexGuard<'_, Vec<Arc<Line>>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn line_of(stream: UnixStream) -> Arc<Line> {
-    Arc::new(Line::new(Some(stream)))
+    let pid = stream.peer_cred().ok().and_then(|it| it.pid());
+    Arc::new(Line {
+        pid: pid.and_then(|pid| u32::try_from(pid).ok()),
+        stream: tokio::sync::Mutex::new(Some(stream)),
+    })
 }
 
 /// Asks one of the processes before to do this. Returns its line if it has ended.
 async fn pass_on(before: &Arc<Line>, line: &str) -> Option<Arc<Line>> {
-    let mut place = before.lock().await;
+    let mut place = before.stream.lock().await;
     // Without, it has been handed on meanwhile.
     let stream = place.as_mut()?;
     if let Err(error) = ask(stream, line.as_bytes(), CANCELLED).await {
