@@ -763,6 +763,18 @@ fn the_configuration_is_read_again_or_nothing_changes() {
     std::fs::remove_file(&config).unwrap();
     assert_eq!(refusal(&mut console, "RELOAD"), "F0000");
     changes_single_settings(&mut console, &process.address);
+    console.run("SET mode = off");
+    write("admin_users = 'other'\n");
+    let answer = console.query("RELOAD");
+    let told = answer.iter().filter_map(|frame| frame.field(b'M'));
+    let told = told.collect::<Vec<_>>().join("\n");
+    for expected in [
+        "admin_users does not name you",
+        "only relayed until they end",
+    ] {
+        assert!(told.contains(expected), "{told}");
+    }
+    console.run("SET stats_users = 'a, b'");
     write("admin_users = 'boss'\n");
     process.signal(rustix::process::Signal::HUP);
     let started = Instant::now();

@@ -28,27 +28,20 @@ impl Console {
             let (user, order) = (self.user(number), instruction.to_string());
             tracing::info!(client = number, user, order, "order at the console");
         }
+        let had_converted = self.converts();
         match instruction {
             Instruction::Set(key, value) => {
-                let had_converted = self.converts();
                 self.steward.set(key, value).map_err(unchanged)?;
                 tracing::info!(key, value, "setting changed at the console");
-                let mut answer = Answer::done("SET");
-                if self.is_admin_no_more(number) {
-                    answer = answer.with_notice(no_more());
-                }
-                if self.converts() && !had_converted {
-                    answer = answer.with_notice(only_relayed());
-                }
-                Ok(answer)
+                Ok(self.noticed(Answer::done("SET"), number, had_converted))
             }
             Instruction::Act(act) => {
                 let unknown = self.unknown(act).await?;
-                let answer = self.act(act).await?;
-                Ok(match unknown {
-                    Some(told) => answer.with_notice(told),
-                    None => answer,
-                })
+                let mut answer = self.act(act).await?;
+                if *act == Act::Reload {
+                    answer = self.noticed(answer, number, had_converted);
+                }
+                Ok(unknown.into_iter().fold(answer, Answer::with_notice))
             }
             other => {
                 let facts = self.facts(needs(other)).await?;
@@ -57,6 +50,17 @@ impl Console {
                 apart(move || look(&other, &facts, rank)).await?
             }
         }
+    }
+
+    /// The same answer to who has changed settings, with what they may not expect of it.
+    fn noticed(&self, mut answer: Answer, number: u64, had_converted: bool) -> Answer {
+        if self.is_admin_no_more(number) {
+            answer = answer.with_notice(no_more());
+        }
+        if self.converts() && !had_converted {
+            answer = answer.with_notice(only_relayed());
+        }
+        answer
     }
 
     fn converts(&self) -> bool {
