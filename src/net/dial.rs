@@ -12,17 +12,15 @@ use std::io;
 ///
 /// What a server says that has not proven who it is reaches neither client nor log
 /// (CVE-2024-10977 of libpq), and nothing that came in the clear is used inside (CVE-2021-23222):
-/// exactly one byte is read, and whatever comes behind it has to be TLS.
+/// exactly one byte is read, and whatever comes behind it has to be TLS. Where TLS is only
+/// preferred, a server with which it fails is spoken to in the clear, by a connection of its own,
+/// as libpq does.
 pub(super) async fn dial(
     endpoint: &Endpoint,
     tls: &ServerSide,
     counters: &Counters,
 ) -> Result<Stream, ConnectionError> {
-    let stream = match endpoint.peer {
-        Some(peer) => Stream::connect_to(peer).await,
-        None => Stream::connect(&endpoint.address).await,
-    };
-    let mut stream = stream.map_err(ConnectionError::Unreachable)?;
+    let mut stream = connect(endpoint).await?;
     let tls = tls.terms();
     let Some(tunnel) = tls.tunnel(&endpoint.address) else {
         return Ok(stream);
@@ -52,12 +50,29 @@ pub(super) async fn dial(
         }
     }
     let encrypted = stream.encrypt(tunnel, &mut Vec::new()).await;
-    encrypted.map_err(failed)?;
+    if let Err(error) = encrypted {
+        let error = failed(error);
+        if !tls.is_optional() {
+            return Err(error);
+        }
+        drop(stream);
+        counters.add(Counter::TlsRefused, 1);
+        return connect(endpoint).await;
+    }
     // As libpq does: only a server that has named the protocol has understood.
     if tls.begins_at_once() && stream.tls().and_then(Tunnel::protocol) != Some(PROTOCOL) {
         return Err(failed(io::Error::other("it has named no protocol in ALPN")));
     }
     Ok(stream)
+}
+
+/// Connects to the server in the clear.
+async fn connect(endpoint: &Endpoint) -> Result<Stream, ConnectionError> {
+    let stream = match endpoint.peer {
+        Some(peer) => Stream::connect_to(peer).await,
+        None => Stream::connect(&endpoint.address).await,
+    };
+    stream.map_err(ConnectionError::Unreachable)
 }
 
 /// Asks the server for TLS: its answer is one byte, unless it hangs up.

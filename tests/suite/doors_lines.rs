@@ -179,6 +179,10 @@ fn what_a_server_says_instead_of_shaking_hands_is_not_believed() {
             peer.stream.read_exact(&mut hello).unwrap();
             peer.send(&said);
             drop(peer);
+            // Where TLS is only preferred, another connection begins without, and from nothing.
+            if mode == "prefer" {
+                upstream.accept().expect(&startup(&VISITOR));
+            }
             let answers = client.rest();
             assert_eq!(tags(&answers), "E", "{mode}: {answers:?}");
             assert_eq!(answers[0].sqlstate(), "08006", "{mode}");

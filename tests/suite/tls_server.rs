@@ -181,6 +181,24 @@ fn a_server_without_tls_is_spoken_to_in_the_clear_only_if_that_is_allowed() {
     }
 }
 
+/// As libpq does: it may be that they know no cipher in common.
+#[test]
+fn who_prefers_tls_does_without_where_it_fails() {
+    let certificates = Certificates::new();
+    for word in ["allow", "prefer"] {
+        let upstream = Upstream::listen();
+        let (proxy, mut client, mut peer) = asked(&mode(&certificates, word), &upstream);
+        // An alert: handshake_failure.
+        peer.send(b"S\x15\x03\x03\0\x02\x02\x28");
+        let mut second = upstream.accept();
+        second.expect(&startup(&ME));
+        second.send(&crate::harness::script::greeting());
+        client.logged_in();
+        assert_eq!(proxy.summary().count(Counter::TlsRefused), 1);
+        upstream.nobody_waits();
+    }
+}
+
 #[test]
 fn nothing_that_a_server_says_before_it_has_proven_who_it_is_is_used() {
     let certificates = Certificates::new();
@@ -202,6 +220,11 @@ fn nothing_that_a_server_says_before_it_has_proven_who_it_is_is_used() {
             // It may be hung up on while it still talks.
             let _ = std::io::Write::write_all(&mut peer.stream, &answer);
             drop(peer);
+            // It is tried again in the clear only if that is as good, and the server has said that
+            // it knows TLS.
+            if word == "prefer" && answer.first() == Some(&b'S') {
+                upstream.accept().expect(&startup(&ME));
+            }
             let answers = client.rest();
             assert_eq!(
                 (tags(&answers).as_str(), &*answers[0].sqlstate()),
@@ -209,7 +232,6 @@ fn nothing_that_a_server_says_before_it_has_proven_who_it_is_is_used() {
             );
             let message = answers[0].field(b'M').unwrap();
             assert!(!message.contains("believe"), "{message}");
-            // And it is not tried again in the clear.
             upstream.nobody_waits();
         }
     }
