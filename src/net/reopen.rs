@@ -31,8 +31,8 @@ pub(super) struct Wanted {
     pub(super) ticket: u64,
     pub(super) place: Place,
     pub(super) session: Session,
-    /// Until when it is tried; without an end if there is none.
-    pub(super) until: Option<Instant>,
+    /// Since when it waits for that.
+    pub(super) since: std::time::Instant,
 }
 
 /// Opens a connection, and tells the client's worker.
@@ -71,7 +71,9 @@ impl Wanted {
                 Err(error) => error,
             };
             let next = Instant::now() + pause;
-            if !is_passing(&error) || self.until.is_some_and(|until| next >= until) {
+            let limit = environment.config().query_wait_timeout;
+            let is_over = !limit.is_zero() && next >= (self.since + limit).into();
+            if !is_passing(&error) || is_over {
                 return Err(error);
             }
             if self.session.way.has_left(&self.session.endpoint) {

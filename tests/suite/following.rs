@@ -207,3 +207,88 @@ fn what_pools_need_stays() {
     let row = found(&mut console, "CONFIG", "key", "mode").remove(0);
     assert_eq!(cell(&row, "value"), "convert");
 }
+
+/// A pool of one connection, which a client keeps, and the time that others wait for it at first.
+fn full(place: &Place, database: &str, limit: &str) -> (Proxy, Client) {
+    let settings = [
+        ("pool_mode", "auto"),
+        ("default_pool_size", "1"),
+        ("query_wait_timeout_s", limit),
+    ];
+    let proxy = proxy(place, &settings);
+    let mut keeps = Client::login(&place.path, database);
+    keeps.run("BEGIN");
+    (proxy, keeps)
+}
+
+#[test]
+fn who_waits_for_a_connection_does_so_as_long_as_is_said_by_then() {
+    let database = server::database(SETUP);
+    for (before, after) in [("60", "1"), ("0", "1"), ("3", "0")] {
+        let place = Place::new();
+        let (proxy, mut keeps) = full(&place, &database, before);
+        let ours = [("user", "postgres"), ("database", &*database)];
+        // One that was logged in while there was room, and one that is not yet.
+        keeps.run("COMMIT");
+        let mut inside = Client::login(&place.path, &database);
+        keeps.run("BEGIN");
+        let mut outside = Client::connect(&place.path);
+        outside.send(&frames::startup(&ours));
+        inside.send(&frames::query("SELECT 1"));
+        std::thread::sleep(Duration::from_millis(500));
+        let mut console = place.enter("boss");
+        console.run(&format!("SET query_wait_timeout_s = {after}"));
+        if after == "0" {
+            std::thread::sleep(Duration::from_secs(4));
+            assert_eq!(proxy.summary().count(Counter::WaitTimeouts), 0);
+            keeps.run("COMMIT");
+            assert_eq!(inside.until_ready()[1].columns(), [Some("1".to_owned())]);
+            outside.logged_in();
+            continue;
+        }
+        for mut waits in [inside, outside] {
+            assert_eq!(waits.rest().last().unwrap().sqlstate(), "53300", "{before}");
+        }
+        assert_eq!(proxy.summary().count(Counter::WaitTimeouts), 2);
+    }
+}
+
+#[test]
+fn connections_become_as_old_as_is_said_by_then() {
+    let database = server::database(SETUP);
+    for (before, after, ends) in [("0", "1", true), ("600", "1", true), ("6", "600", false)] {
+        let place = Place::new();
+        let _proxy = proxy(&place, &[("server_lifetime_s", before)]);
+        let come = || {
+            let mut client = Client::login(&place.path, &database);
+            let process = client.value("SELECT pg_backend_pid()");
+            (client, process)
+        };
+        // Until connections are kept.
+        let until = Instant::now() + PATIENCE;
+        let mut first = String::new();
+        let mut client = loop {
+            let (mut client, process) = come();
+            if first == process {
+                break client;
+            }
+            assert!(Instant::now() < until, "nothing is kept");
+            first = process;
+            client.send(&frames::frame(b'X', b""));
+            client.rest();
+            std::thread::sleep(Duration::from_millis(50));
+        };
+        place
+            .enter("boss")
+            .run(&format!("SET server_lifetime_s = {after}"));
+        let old = if ends { 1200 } else { 6200 };
+        std::thread::sleep(Duration::from_millis(old));
+        client.send(&frames::frame(b'X', b""));
+        client.rest();
+        std::thread::sleep(Duration::from_millis(300));
+        let mut direct = Client::login(&server::address(), "postgres");
+        let alive = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {first}");
+        let expected = if ends { "0" } else { "1" };
+        assert_eq!(direct.value(&alive), expected, "from {before} to {after}");
+    }
+}

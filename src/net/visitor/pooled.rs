@@ -16,7 +16,6 @@ use crate::net::warm::PROVEN;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
-use tokio::time::timeout;
 
 /// As long as somebody waits who is to wait without an end.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
@@ -77,12 +76,10 @@ impl Visitor {
         (client, waits): (&Stream, &mut Waits),
     ) -> Result<Option<Given>, ConnectionError> {
         let started = Instant::now();
-        let limit = longest_wait(environment);
         let number = credential.map_or(0, Credential::number);
         loop {
             let identity = self.identity(path.likely().as_deref());
-            let left = limit.saturating_sub(started.elapsed());
-            let pool = (pool, identity.as_deref(), left);
+            let pool = (pool, identity.as_deref(), started);
             let waits = (client, &mut *waits);
             let found = self.find(path, credential, environment, pool, waits);
             let berth = match found.await? {
@@ -112,14 +109,14 @@ impl Visitor {
         }
     }
 
-    /// What there is at once, or comes of waiting for so long. Who is let in by the proxy, and
+    /// What there is at once, or comes of waiting since then. Who is let in by the proxy, and
     /// would give its connection back while it is idle, is welcomed without one if it can be.
     async fn find(
         &self,
         path: &Path<'_>,
         credential: Option<&Credential>,
         environment: &Environment,
-        (pool, identity, left): (&Arc<Pool>, Option<&[u8]>, Duration),
+        (pool, identity, started): (&Arc<Pool>, Option<&[u8]>, Instant),
         (client, waits): (&Stream, &mut Waits),
     ) -> Result<Option<Found>, ConnectionError> {
         let gives_back = path.way.destination.sizes.gives_back;
@@ -135,15 +132,29 @@ impl Visitor {
             }
         }
         let (identity, gone) = (identity.map(<[u8]>::to_vec), waits.are_over(client));
-        let granted = turn(pool, identity, left, environment, gone).await?;
+        let granted = turn(pool, identity, started, environment, gone).await?;
         Ok(granted.map(Found::Granted))
     }
 }
 
-fn longest_wait(environment: &Environment) -> Duration {
-    match environment.config().query_wait_timeout {
-        Duration::ZERO => FOR_EVER,
-        limit => limit,
+/// Returns when somebody has waited for too long who does since then, by what the configuration
+/// says, whenever it says so.
+async fn is_over(started: Instant, environment: &Environment) {
+    let mut current = environment.current.clone();
+    loop {
+        let limit = match current.get().query_wait_timeout {
+            Duration::ZERO => FOR_EVER,
+            limit => limit,
+        };
+        let rest = tokio::time::sleep(limit.saturating_sub(started.elapsed()));
+        tokio::pin!(rest);
+        tokio::select! {
+            () = &mut rest => return,
+            changed = current.next() => if changed.is_none() {
+                // Nobody can change it any more.
+                return rest.await;
+            },
+        }
     }
 }
 
@@ -152,8 +163,8 @@ pub(super) async fn place(
     pool: &Arc<Pool>,
     environment: &Environment,
 ) -> Result<Option<Place>, ConnectionError> {
-    let limit = longest_wait(environment);
-    let granted = turn(pool, None, limit, environment, std::future::pending()).await?;
+    let (started, never) = (Instant::now(), std::future::pending());
+    let granted = turn(pool, None, started, environment, never).await?;
     Ok(granted.and_then(|granted| match granted {
         Grant::Open(place) => Some(place),
         // Only a connection of its identity would be, and none was named.
@@ -161,19 +172,25 @@ pub(super) async fn place(
     }))
 }
 
-/// Waits for what comes of it.
+/// Waits for what comes of it, since then.
 async fn turn(
     pool: &Arc<Pool>,
     identity: Option<Vec<u8>>,
-    limit: Duration,
+    started: Instant,
     environment: &Environment,
     gone: impl Future<Output = Option<ConnectionError>>,
 ) -> Result<Option<Grant>, ConnectionError> {
     let (told, mut hears) = oneshot::channel();
     let ticket = pool.wait(identity, To::Login(told));
-    let granted = unless_over(timeout(limit, &mut hears), environment, gone).await;
-    let outcome = match granted {
-        Ok(Some(Ok(Ok(grant)))) => return Ok(Some(grant)),
+    let granted = async {
+        tokio::select! {
+            biased;
+            granted = &mut hears => granted.ok(),
+            () = is_over(started, environment) => None,
+        }
+    };
+    let outcome = match unless_over(granted, environment, gone).await {
+        Ok(Some(Some(grant))) => return Ok(Some(grant)),
         Ok(Some(_)) => Err(ConnectionError::WaitTimeout),
         Ok(None) => Ok(None),
         Err(error) => Err(error),

@@ -1,8 +1,8 @@
 //! How clients and server connections come to a worker.
 
+use super::Worker;
 use super::end::End;
 use super::ports::{ClientPort, PortId, UpstreamPort};
-use super::{Worker, warm};
 use crate::error::ConnectionError;
 use crate::hub;
 use crate::ids::{ClientId, UpstreamId};
@@ -17,6 +17,7 @@ use crate::wire::canonical::canonical;
 use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Instant;
 
 /// Wakes a worker when somebody needs the place of a client.
 #[derive(Debug)]
@@ -83,7 +84,7 @@ impl Worker {
         let server = server.map(|port| UpstreamPort {
             dies: match self.renewed {
                 Some(renewed) if joined.began <= renewed => Some(renewed),
-                _ => warm::dies_at(self.config.server_lifetime, number),
+                _ => self.dies_at(link, Instant::now()),
             },
             is_stale: self.config.server_fast_close
                 && self.renewed.is_some_and(|at| joined.began <= at),

@@ -175,8 +175,6 @@ impl Worker {
         let Seeks::Turn(_, since) = adrift.seeks else {
             return;
         };
-        let limit = self.config.query_wait_timeout;
-        let until = (!limit.is_zero()).then(|| (since + limit).into());
         let wanted = Wanted {
             client: id,
             ticket,
@@ -188,7 +186,7 @@ impl Worker {
                 way: Arc::clone(&client.way),
                 endpoint: Arc::clone(&adrift.endpoint),
             },
-            until,
+            since,
         };
         let (environment, mailbox) = (Arc::clone(&self.environment), self.mailbox.clone());
         let opening = self.runtime.spawn(reopen(wanted, environment, mailbox));
@@ -280,9 +278,7 @@ impl Worker {
         };
         // What new logins find may have changed since this one began: no other client gets it.
         let is_current = self.hub.lent.shapes.logins() == logins;
-        // Any number will do that differs from one connection to the next.
-        let spread = u64::try_from(self.started.elapsed().as_micros()).unwrap_or_default();
-        let dies = super::warm::dies_at(self.config.server_lifetime, number ^ spread << 32);
+        let dies = self.dies_at(link, Instant::now());
         let server = UpstreamPort {
             dies: if is_current {
                 dies

@@ -238,7 +238,7 @@ struct Worker {
     mailbox: Mailbox,
     /// By which others tell it something.
     by: Arc<dyn Tells>,
-    /// Those who wait for a home, until when, and with which tickets, and maybe some who do not.
+    /// Those who wait for a home, since when, and with which tickets, and maybe some who do not.
     waits: VecDeque<(Instant, ClientId, u64)>,
     /// No more clients can come.
     is_closed: bool,

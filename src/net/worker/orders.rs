@@ -36,11 +36,15 @@ impl Worker {
     }
 
     /// Has everything done as this configuration says, from now on. What has begun already keeps to
-    /// what was said then, but that what waits for nothing is looked at once more.
+    /// what was said then, but for who waits, and for how old server connections become.
     fn configure(&mut self, config: Arc<Config>) {
         self.hub.configure(&settings(&config));
         self.looks_at = (!config.time_limits.is_none()).then(Instant::now);
+        let is_other = self.config.server_lifetime != config.server_lifetime;
         self.config = config;
+        if is_other {
+            self.ages_otherwise();
+        }
         self.sweep();
     }
 

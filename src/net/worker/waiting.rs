@@ -17,7 +17,6 @@ impl Worker {
             return;
         }
         let by = self.by();
-        let limit = self.config.query_wait_timeout;
         let (Some(client), Some(origin)) = (self.clients.get_mut(id.0), self.hub.origin(id)) else {
             return;
         };
@@ -31,22 +30,20 @@ impl Worker {
         let identity = Some(origin.identity().to_vec());
         let ticket = pool.wait(identity, To::Client(by, id));
         adrift.seeks = Seeks::Turn(ticket, now);
-        if !limit.is_zero() {
-            self.waits.push_back((now + limit, id, ticket));
-        }
+        self.waits.push_back((now, id, ticket));
     }
 
-    /// Ends the clients that have waited for too long.
+    /// Ends the clients that have waited for too long, by what the configuration says by now.
     #[cold]
     pub(super) fn end_waits(&mut self) {
         let now = Instant::now();
-        while let Some((until, id, ticket)) = self.waits.front().copied() {
-            let is_over = self.seeks_with(id, ticket);
-            if is_over && until > now {
+        while let Some((_, id, ticket)) = self.waits.front().copied() {
+            let waits = self.seeks_with(id, ticket);
+            if waits && self.next_wait().is_none_or(|until| until > now) {
                 return;
             }
             self.waits.pop_front();
-            if is_over {
+            if waits {
                 let client = self.clients.get(id.0);
                 let pool = client.and_then(|client| client.pool.clone());
                 // Who has been given something in this moment has it.
@@ -60,7 +57,9 @@ impl Worker {
 
     /// When the first of them will have.
     pub(super) fn next_wait(&self) -> Option<Instant> {
-        self.waits.front().map(|(until, ..)| *until)
+        let limit = self.config.query_wait_timeout;
+        let first = self.waits.front().filter(|_| !limit.is_zero());
+        first.map(|(since, ..)| *since + limit)
     }
 
     /// Whether a client waits with this ticket for its turn.

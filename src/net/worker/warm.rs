@@ -24,18 +24,44 @@ use std::time::{Duration, Instant};
 /// that were opened together are not all replaced at once.
 const JITTER: u32 = 10;
 
-/// When a server connection is closed, whoever would want it.
-pub(super) fn dies_at(lifetime: Duration, number: u64) -> Option<Instant> {
-    // Any spread will do; the clients' numbers have none.
+/// When a server connection is closed that was opened then, whoever would want it. The number is
+/// its own.
+fn dies_at(lifetime: Duration, opened: Instant, number: u64) -> Option<Instant> {
+    // Any spread will do; such numbers have none.
     let hash = u32::try_from(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32).unwrap_or(u32::MAX);
     let most = lifetime / JITTER;
     let earlier = most.mul_f64(f64::from(hash) / f64::from(u32::MAX));
     (!lifetime.is_zero())
-        .then(|| Instant::now().checked_add(lifetime - earlier))
+        .then(|| opened.checked_add(lifetime - earlier))
         .flatten()
 }
 
 impl Worker {
+    /// When this server connection is closed that was opened then, whoever would want it.
+    pub(super) fn dies_at(&self, id: UpstreamId, opened: Instant) -> Option<Instant> {
+        let since = opened.saturating_duration_since(self.started).as_micros();
+        let number = u64::try_from(since).unwrap_or_default() ^ (id.0.index() as u64) << 32;
+        dies_at(self.config.server_lifetime, opened, number)
+    }
+
+    /// Server connections become as old as the configuration says by now, but for those that are to
+    /// be closed already.
+    pub(super) fn ages_otherwise(&mut self) {
+        let now = Instant::now();
+        for slot in self.upstreams.slots() {
+            let Some(server) = self.upstreams.get(slot) else {
+                continue;
+            };
+            let dies = match server.dies {
+                Some(dies) if dies <= now => continue,
+                _ => self.dies_at(UpstreamId(slot), server.opened),
+            };
+            if let Some(server) = self.upstreams.get_mut(slot) {
+                server.dies = dies;
+            }
+        }
+    }
+
     /// The server has decided about a login.
     pub(super) fn login_decided(&mut self, id: ClientId, outcome: LoginOutcome) {
         let Some(client) = self.clients.get_mut(id.0) else {
