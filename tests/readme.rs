@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pgautoprep::config::settings::{DATABASE_KEYS, TABLES};
+use pgautoprep::config::settings::{DATABASE_KEYS, TABLES, USER_KEYS, USER_TABLES};
 use pgautoprep::config::{ChangedBy, Config, SETTINGS, Setting, ValueForm};
 use pgautoprep::reason::{Homing, Reason, Stay};
 
@@ -224,13 +224,22 @@ fn settings() -> String {
         );
     }
     let _ = write!(out, "\n## Tables of databases\n\n{}", wrap(TABLES));
-    for key in DATABASE_KEYS {
+    out += &keys(DATABASE_KEYS, "database");
+    let _ = write!(out, "\n## Tables of users\n\n{}", wrap(USER_TABLES));
+    out += &keys(USER_KEYS, "user");
+    out
+}
+
+/// The keys of a table that is about this.
+fn keys(all: &[Setting], of: &str) -> String {
+    let mut out = String::new();
+    for key in all {
         let default = key
             .default
             .map(|default| format!(", by default `{default}`"));
         let _ = write!(
             out,
-            "\n### `{}` of a database\n\nIts values: {}{}.\n\n{}\n{}",
+            "\n### `{}` of a {of}\n\nIts values: {}{}.\n\n{}\n{}",
             key.key,
             values(key),
             default.unwrap_or_default(),

@@ -180,6 +180,17 @@ impl Refusal {
         }
     }
 
+    /// There are as many clients of the database, or of the user, as this setting allows; in
+    /// `PgBouncer`'s words.
+    #[must_use]
+    pub fn too_many(bound: &'static str) -> Self {
+        let text = format!("no more connections allowed ({bound})").into_bytes();
+        Self {
+            text: Some(text),
+            ..Self::why(LoginRefused::Full, "53300", bound)
+        }
+    }
+
     /// Nobody was named.
     #[must_use]
     pub const fn nameless() -> Self {

@@ -9,7 +9,7 @@ use clap::Args;
 use super::SettingFlags;
 use super::dialogue::Server;
 use super::logging;
-use crate::config::{Address, Config, Effective, show_databases};
+use crate::config::{Address, Config, Effective, show_tables};
 use crate::lab::login::Account;
 use crate::net;
 
@@ -123,7 +123,7 @@ fn render(effective: &Effective, config: Option<&Config>) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{value:<width$}  # {origin}");
     }
-    out += &show_databases(effective.databases(), |place| format!("  # {place}"));
+    out += &show_tables(effective.tables(), |place| format!("  # {place}"));
     for stranger in effective.strangers() {
         let _ = writeln!(out, "# {stranger} is set but names no setting");
     }

@@ -5,6 +5,7 @@ mod keys;
 mod lines;
 mod protocols;
 mod table;
+mod users;
 mod values;
 
 use std::fmt::Write as _;
@@ -14,12 +15,12 @@ use anyhow::Context;
 use clap::Args;
 
 use crate::config::settings::{
-    CLIENT_TLS_PROTOCOLS, DATABASE_AUTH_DBNAME, DATABASE_AUTH_USER, DATABASE_MAX_CONNECTIONS,
-    DATABASE_MIN_POOL_SIZE, DATABASE_POOL_SIZE, DATABASE_RESERVE_POOL_SIZE, DATABASE_UPSTREAM,
-    PEERS,
+    CLIENT_TLS_PROTOCOLS, DATABASE_AUTH_DBNAME, DATABASE_AUTH_USER, DATABASE_MAX_CLIENTS,
+    DATABASE_MAX_CONNECTIONS, DATABASE_MIN_POOL_SIZE, DATABASE_POOL_SIZE,
+    DATABASE_RESERVE_POOL_SIZE, DATABASE_UPSTREAM, PEERS,
 };
-use crate::config::{Config, FALLBACK, SETTINGS, Setting, ValueForm};
-use crate::config::{WrittenDatabase, show_databases};
+use crate::config::{Config, FALLBACK, SETTINGS, Setting, TableKind, ValueForm};
+use crate::config::{WrittenTable, show_tables};
 use keys::{ASKERS, DEFAULTS, OF_DATABASES, OTHERWISE, RENAMED, SAME};
 use lines::{Entry, entries};
 use protocols::{of_clients, of_servers};
@@ -46,12 +47,13 @@ impl Import {
     }
 }
 
-/// What a database may have of server connections, by the same names.
-const SIZES: [Setting; 4] = [
+/// What a database may have of server connections and clients, by the same names.
+const SIZES: [Setting; 5] = [
     DATABASE_MIN_POOL_SIZE,
     DATABASE_POOL_SIZE,
     DATABASE_RESERVE_POOL_SIZE,
     DATABASE_MAX_CONNECTIONS,
+    DATABASE_MAX_CLIENTS,
 ];
 
 /// Names that these have had, and have.
@@ -86,7 +88,8 @@ struct Translation {
     settings: Vec<(&'static str, String)>,
     /// What has no equivalent, and why. No value is shown, because it may be a password.
     notes: Vec<String>,
-    databases: Vec<WrittenDatabase>,
+    databases: Vec<WrittenTable>,
+    users: Vec<WrittenTable>,
     addresses: Vec<String>,
     port: Option<String>,
     /// Databases that do not say otherwise give their connections back.
@@ -112,6 +115,7 @@ fn translate(text: &str, file: &Path) -> String {
             "databases" => to.database(entry),
             "pgbouncer" => to.setting(entry),
             "peers" => to.peer(entry),
+            "users" => to.user(entry),
             _ => to.note(entry, "has no equivalent"),
         }
     }
@@ -260,7 +264,7 @@ impl Translation {
         let port = value("port").unwrap_or(SERVER_PORT);
         let (servers, are_paired) = (servers(host, port), are_paired(host, port));
         let has_choice = servers.len() > 1;
-        let mut database = Table::new(name);
+        let mut database = Table::new(TableKind::Database, name);
         database.set("upstream", servers);
         let one = |text: &str| vec![text.to_owned()];
         if let Some(dbname) = value("dbname").filter(|dbname| *dbname != name) {
@@ -414,7 +418,7 @@ impl Translation {
 
     fn authentication(&mut self) {
         let mut tables = self.databases.iter();
-        let is_asked = |table: &WrittenDatabase| said(table, &DATABASE_AUTH_USER).is_some();
+        let is_asked = |table: &WrittenTable| said(table, &DATABASE_AUTH_USER).is_some();
         let has_asker = self.has("auth_user") || tables.any(is_asked);
         let is_by_rules = self.settings.contains(&("auth_type", "hba".to_owned()));
         for key in ["auth_hba_file", "auth_ident_file"] {
@@ -448,7 +452,7 @@ impl Translation {
                 None => notes.push(IN_POSTGRES.to_owned()),
                 // The console's users are asked for somewhere, too.
                 Some(first) => {
-                    let is_there = |it: &WrittenDatabase| [FALLBACK, USUAL].contains(&&*it.name);
+                    let is_there = |it: &WrittenTable| [FALLBACK, USUAL].contains(&&*it.name);
                     let first = first.name.clone();
                     if !self.databases.iter().any(is_there) {
                         self.set("auth_dbname", &first);
@@ -473,7 +477,8 @@ impl Translation {
                 );
             }
         }
-        out += &show_databases(&self.databases, |_| String::new());
+        out += &show_tables(&self.databases, |_| String::new());
+        out += &show_tables(&self.users, |_| String::new());
         if let Err(error) = Config::from_text(&out) {
             let _ = writeln!(out, "# to be completed: {error}");
         }

@@ -67,10 +67,12 @@ fn a_file_is_translated_and_what_is_lost_is_said() {
             "",
             "[databases.\"*\"]",
             "upstream = [\"elsewhere:5432\"]",
+            "",
+            "[users.me]",
+            "pool_mode = \"session\"",
             "# line 4: [databases] other has a password, which is not shown: write it in the \
              table, password = \"…\", or in auth_file, in a line for the user",
             "# line 4: [databases] other takes its hosts at random, and not in turn",
-            "# line 8: [users] me has no equivalent",
             "# line 17: [pgbouncer] pool_mode transaction is auto here: a client that has left \
              something in its session keeps its server connection, so that a pool may have to \
              be larger",
@@ -255,6 +257,47 @@ fn pools_of_sessions_have_the_size_that_is_said_and_no_other() {
     let (sizes, out) = pools(&format!("{tables}default_pool_size = 7\n"));
     assert_eq!(sizes, [Some(3), Some(7), Some(7)], "{out}");
     assert!(!out.contains("pool_mode session (its default)"), "{out}");
+}
+
+#[test]
+fn users_keep_what_is_theirs() {
+    let text = "[databases]\na = host=h max_db_client_connections=3\n[users]\n\
+                one = pool_mode=transaction max_user_connections=4\n\
+                two = pool_size=0 max_user_client_connections=5 query_timeout=6\n\
+                three = query_timeout=7\n\"a b\" = reserve_pool_size=8\n[pgbouncer]\n\
+                max_db_client_connections = 10\nmax_user_client_connections = 20\n";
+    let out = read(text);
+    let config = Config::from_text(&out).expect(&out);
+    let limits = |name: &str| {
+        let of = config.users.find(name.as_bytes()).copied();
+        of.map(|it| (it.gives_back, it.pool, it.reserve, it.most, it.clients))
+    };
+    assert_eq!(
+        limits("one"),
+        Some((Some(true), None, None, Some(4), None)),
+        "{out}"
+    );
+    assert_eq!(
+        limits("two"),
+        Some((None, None, None, None, Some(5))),
+        "{out}"
+    );
+    assert_eq!(limits("three"), None, "{out}");
+    assert_eq!(
+        limits("a b"),
+        Some((None, None, Some(8), None, None)),
+        "{out}"
+    );
+    let of_a = config.databases.find(b"a").map(|it| it.sizes.clients);
+    assert_eq!(of_a, Some(3), "{out}");
+    assert_eq!(config.bounds.clients_of_user, 20, "{out}");
+    for note in [
+        "# line 4: [users] one transaction is auto here",
+        "# line 5: [users] two has what has no equivalent: pool_size, query_timeout\n",
+        "# line 6: [users] three has what has no equivalent: query_timeout\n",
+    ] {
+        assert!(out.contains(note), "{out}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::settings::{self, Setting};
-use super::{Address, ClientTlsMode, Config, Effective, Error, FALLBACK, WrittenDatabase, refuse};
+use super::{Address, ClientTlsMode, Config, Effective, Error, FALLBACK, WrittenTable, refuse};
 
 /// How clients prove who they are, and from where it is known who they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,7 +165,7 @@ impl Effective {
     /// Who asks for the clients of each database that has a table, where `usual` does for others;
     /// of none if that is one for all of them, so that another table does not make another door.
     fn askers(&self, usual: &AuthQuery) -> Result<BTreeMap<String, AuthQuery>, Error> {
-        let all = self.databases().iter();
+        let all = self.databases().into_iter();
         let all = all.map(|table| Ok((table.name.clone(), asker(table, usual)?)));
         let all = all.collect::<Result<BTreeMap<_, _>, Error>>()?;
         Ok(match all.values().all(|asker| asker == usual) {
@@ -245,7 +245,7 @@ impl Effective {
 }
 
 /// Who asks for the clients of this database, where `usual` does for others.
-fn asker(table: &WrittenDatabase, usual: &AuthQuery) -> Result<AuthQuery, Error> {
+fn asker(table: &WrittenTable, usual: &AuthQuery) -> Result<AuthQuery, Error> {
     let name = |key, usual: &String| Ok(table.name_of(key)?.unwrap_or_else(|| usual.clone()));
     let key = &settings::DATABASE_AUTH_QUERY;
     let text = table.text(key).unwrap_or(&usual.text);

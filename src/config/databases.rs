@@ -1,32 +1,17 @@
 //! Where the databases are that clients ask for: the tables `[databases.NAME]`, checked.
 
-mod reading;
-
-pub(super) use reading::read;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use toml::Value;
-
-use super::password::{NOT_SHOWN, Password};
-use super::raw::{DATABASES, Source, Written};
+use super::password::Password;
 use super::settings::{
-    DATABASE_DBNAME, DATABASE_MAX_CONNECTIONS, DATABASE_MIN_POOL_SIZE, DATABASE_PASSWORD,
-    DATABASE_POOL_MODE, DATABASE_POOL_SIZE, DATABASE_RESERVE_POOL_SIZE, DATABASE_UPSTREAM,
-    DATABASE_USER, LOAD_BALANCE_HOSTS, Setting, TARGET_SESSION_ATTRS,
+    DATABASE_DBNAME, DATABASE_MAX_CLIENTS, DATABASE_MAX_CONNECTIONS, DATABASE_MIN_POOL_SIZE,
+    DATABASE_PASSWORD, DATABASE_POOL_MODE, DATABASE_POOL_SIZE, DATABASE_RESERVE_POOL_SIZE,
+    DATABASE_UPSTREAM, DATABASE_USER, LOAD_BALANCE_HOSTS, TARGET_SESSION_ATTRS,
 };
 use super::sizes::Sizes;
+use super::tables::{FALLBACK, SOMETHING_ELSE, TableKind, WrittenTable};
 use super::{Address, AddressError, AuthType, Config, Effective, Error};
-
-/// The name of the table for all databases that no other is for.
-pub const FALLBACK: &str = "*";
-
-/// The longest name of the server's, in bytes: it would cut a longer one.
-const MAX_NAME: usize = 63;
-
-/// What is said to be found where that may be a secret.
-const SOMETHING_ELSE: &str = "something else";
 
 /// Which sessions fit, with libpq's meanings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -156,62 +141,17 @@ impl DatabaseMap {
     }
 }
 
-/// A table as it was written.
-#[derive(Debug, Clone)]
-pub struct WrittenDatabase {
-    /// The database's name, or [`FALLBACK`].
-    pub name: String,
-    /// Where its table is.
-    pub place: Source,
-    /// What it says.
-    pub keys: Vec<(Setting, Written)>,
-}
+/// The table of a database.
+struct DatabaseTable<'t>(&'t WrittenTable);
 
-impl WrittenDatabase {
-    fn written(&self, key: &Setting) -> Option<&Written> {
-        let found = self.keys.iter().find(|(known, _)| known.key == key.key);
-        found.map(|(_, written)| written)
-    }
-
-    /// The text of a key that has one.
-    pub(super) fn text(&self, key: &Setting) -> Option<&str> {
-        let written = self.written(key)?;
-        written.items.first().map(String::as_str)
-    }
-
-    pub(super) fn refuse(&self, key: &Setting, expected: impl Into<String>, found: &str) -> Error {
-        let place = self
-            .written(key)
-            .map_or(&self.place, |written| &written.origin);
-        Error::Value {
-            place: format!("{place}: {}.{}", table(&self.name), key.key),
-            expected: expected.into(),
-            found: found.to_owned(),
-        }
-    }
-
-    /// A name of the server's.
-    pub(super) fn name_of(&self, key: &Setting) -> Result<Option<String>, Error> {
-        let Some(text) = self.text(key) else {
-            return Ok(None);
-        };
-        let is_name = !text.is_empty() && text.len() <= MAX_NAME && !text.contains('\0');
-        match is_name {
-            true => Ok(Some(text.to_owned())),
-            false => {
-                let expected = format!("a name of 1 to {MAX_NAME} bytes");
-                Err(self.refuse(key, expected, &format!("{text:?}")))
-            }
-        }
-    }
-
+impl DatabaseTable<'_> {
     /// By what the proxy logs in. No error shows it.
     fn password(&self) -> Result<Option<Password>, Error> {
-        let Some(text) = self.text(&DATABASE_PASSWORD) else {
+        let Some(text) = self.0.text(&DATABASE_PASSWORD) else {
             return Ok(None);
         };
-        let refuse = |expected| self.refuse(&DATABASE_PASSWORD, expected, SOMETHING_ELSE);
-        if self.written(&DATABASE_USER).is_none() {
+        let refuse = |expected| self.0.refuse(&DATABASE_PASSWORD, expected, SOMETHING_ELSE);
+        if self.0.written(&DATABASE_USER).is_none() {
             return Err(refuse("a user beside it, whose password it is"));
         }
         let password = Password::read(text);
@@ -219,28 +159,16 @@ impl WrittenDatabase {
         password.map(Some).ok_or_else(|| refuse(expected))
     }
 
-    /// One of the words of a key.
-    fn choice(&self, key: &Setting) -> Result<&str, Error> {
-        let text = self.text(key).or(key.default).unwrap_or_default();
-        let super::ValueForm::Choice(words) = key.kind else {
-            return Ok(text);
-        };
-        match words.contains(&text) {
-            true => Ok(text),
-            false => Err(self.refuse(key, words.join(" or "), &format!("{text:?}"))),
-        }
-    }
-
     fn addresses(&self, usual: Option<&Address>) -> Result<Vec<Address>, Error> {
         let key = &DATABASE_UPSTREAM;
-        let Some(written) = self.written(key) else {
+        let Some(written) = self.0.written(key) else {
             let usual = usual.cloned().map(|usual| vec![usual]);
             let expected = "an upstream here, or one for all databases";
-            return usual.ok_or_else(|| self.refuse(key, expected, "none"));
+            return usual.ok_or_else(|| self.0.refuse(key, expected, "none"));
         };
         let mut addresses = Vec::new();
         for text in &written.items {
-            let refused = |expected: &str| self.refuse(key, expected, &format!("{text:?}"));
+            let refused = |expected: &str| self.0.refuse(key, expected, &format!("{text:?}"));
             let address = server_address(text).map_err(|expected| refused(&expected))?;
             if addresses.contains(&address) {
                 return Err(refused("each address once"));
@@ -248,7 +176,7 @@ impl WrittenDatabase {
             addresses.push(address);
         }
         match addresses.is_empty() {
-            true => Err(self.refuse(key, "at least one address", "none")),
+            true => Err(self.0.refuse(key, "at least one address", "none")),
             false => Ok(addresses),
         }
     }
@@ -256,47 +184,35 @@ impl WrittenDatabase {
     /// How many server connections it may have, where it does not say so what is `usual`, or
     /// `default_size` for clients that give them back.
     fn sizes(&self, usual: Sizes, default_size: usize) -> Result<Sizes, Error> {
-        let gives_back = match self.written(&DATABASE_POOL_MODE) {
-            Some(_) => self.choice(&DATABASE_POOL_MODE)? == super::pools::AUTO,
+        let gives_back = match self.0.written(&DATABASE_POOL_MODE) {
+            Some(_) => self.0.choice(&DATABASE_POOL_MODE)? == super::pools::AUTO,
             None => usual.gives_back,
         };
         // A program that keeps its connections does not wait for one because of a default.
         let default_size = gives_back.then_some(default_size);
-        let pool = self.count(&DATABASE_POOL_SIZE)?.or(default_size);
-        let least = self.count(&DATABASE_MIN_POOL_SIZE)?;
-        let reserve = self.count(&DATABASE_RESERVE_POOL_SIZE)?;
-        let most = self.count(&DATABASE_MAX_CONNECTIONS)?;
+        let pool = self.0.count(&DATABASE_POOL_SIZE)?.or(default_size);
+        let least = self.0.count(&DATABASE_MIN_POOL_SIZE)?;
+        let reserve = self.0.count(&DATABASE_RESERVE_POOL_SIZE)?;
+        let most = self.0.count(&DATABASE_MAX_CONNECTIONS)?;
+        let clients = self.0.count(&DATABASE_MAX_CLIENTS)?;
         Ok(Sizes {
             pool,
             gives_back,
             least: least.unwrap_or(usual.least),
             reserve: reserve.unwrap_or(usual.reserve),
             most: most.unwrap_or(usual.most),
+            clients: clients.unwrap_or(usual.clients),
         })
-    }
-
-    /// A whole number; `None` if it does not say.
-    fn count(&self, key: &Setting) -> Result<Option<usize>, Error> {
-        let (Some(text), super::ValueForm::Integer { min, max }) = (self.text(key), key.kind)
-        else {
-            return Ok(None);
-        };
-        let number = text.parse::<u64>().ok();
-        let number = number.filter(|number| (min..=max).contains(number));
-        let number = number.and_then(|number| usize::try_from(number).ok());
-        let expected = || format!("a whole number from {min} to {max}");
-        let number = number.ok_or_else(|| self.refuse(key, expected(), text))?;
-        Ok(Some(number))
     }
 
     /// Where it leads; `usual` is where it does if it does not say.
     fn destination(&self, usual: Option<&Address>, sizes: Sizes) -> Result<Destination, Error> {
         Ok(Destination {
             addresses: self.addresses(usual)?,
-            dbname: self.name_of(&DATABASE_DBNAME)?,
-            user: self.name_of(&DATABASE_USER)?,
+            dbname: self.0.name_of(&DATABASE_DBNAME)?,
+            user: self.0.name_of(&DATABASE_USER)?,
             password: self.password()?,
-            attrs: match self.choice(&TARGET_SESSION_ATTRS)? {
+            attrs: match self.0.choice(&TARGET_SESSION_ATTRS)? {
                 "read-write" => SessionAttrs::ReadWrite,
                 "read-only" => SessionAttrs::ReadOnly,
                 "primary" => SessionAttrs::Primary,
@@ -304,7 +220,7 @@ impl WrittenDatabase {
                 "prefer-standby" => SessionAttrs::PreferStandby,
                 _ => SessionAttrs::Any,
             },
-            is_balanced: self.choice(&LOAD_BALANCE_HOSTS)? == "random",
+            is_balanced: self.0.choice(&LOAD_BALANCE_HOSTS)? == "random",
             sizes,
         })
     }
@@ -314,25 +230,19 @@ impl WrittenDatabase {
         if destination.user.is_some() {
             let expected = "no user with auth_type = relay, where the client itself logs in to \
                             the server";
-            let found = format!("{:?}", self.text(&DATABASE_USER).unwrap_or_default());
-            return Err(self.refuse(&DATABASE_USER, expected, &found));
+            let found = format!("{:?}", self.0.text(&DATABASE_USER).unwrap_or_default());
+            return Err(self.0.refuse(&DATABASE_USER, expected, &found));
         }
         if destination.attrs != SessionAttrs::Any {
             let expected = "any with auth_type = relay, where a client that has logged in cannot \
                             be sent to another server";
-            let found = format!("{:?}", self.text(&TARGET_SESSION_ATTRS).unwrap_or_default());
-            return Err(self.refuse(&TARGET_SESSION_ATTRS, expected, &found));
+            let found = format!(
+                "{:?}",
+                self.0.text(&TARGET_SESSION_ATTRS).unwrap_or_default()
+            );
+            return Err(self.0.refuse(&TARGET_SESSION_ATTRS, expected, &found));
         }
         Ok(())
-    }
-}
-
-/// How a table is called.
-fn table(name: &str) -> String {
-    let is_bare = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
-    match !name.is_empty() && name.chars().all(is_bare) {
-        true => format!("{DATABASES}.{name}"),
-        false => format!("{DATABASES}.{}", Value::String(name.to_owned())),
     }
 }
 
@@ -367,10 +277,10 @@ impl Config {
 }
 
 impl Effective {
-    /// The tables as they were written, in the order of their names.
-    #[must_use]
-    pub fn databases(&self) -> &[WrittenDatabase] {
-        &self.databases
+    /// The tables of databases as they were written, in the order of their names.
+    pub(super) fn databases(&self) -> Vec<&WrittenTable> {
+        let tables = self.tables().iter();
+        tables.filter(|it| it.kind == TableKind::Database).collect()
     }
 
     /// Where each database leads: to `upstream`, unless there are tables.
@@ -382,42 +292,21 @@ impl Effective {
             return Ok(DatabaseMap::of(upstream.clone(), sizes));
         }
         let mut map = DatabaseMap::default();
-        for database in written {
+        for table in written {
+            let database = DatabaseTable(table);
             let sizes = database.sizes(sizes, config.default_pool_size)?;
             let destination = database.destination(upstream, sizes)?;
             if kind == AuthType::Relay {
                 database.check_relay(&destination)?;
             }
             let destination = Arc::new(destination);
-            match database.name == FALLBACK {
+            match table.name == FALLBACK {
                 true => map.fallback = Some(destination),
-                false => drop(map.named.insert(database.name.clone(), destination)),
+                false => drop(map.named.insert(table.name.clone(), destination)),
             }
         }
         Ok(map)
     }
-}
-
-/// Writes tables as they could stand in a file, each key with the comment that `comment` makes of
-/// where it was written, and without passwords.
-#[must_use]
-pub fn show(databases: &[WrittenDatabase], comment: impl Fn(&Source) -> String) -> String {
-    let mut out = String::new();
-    for database in databases {
-        out += &format!(
-            "\n[{}]{}\n",
-            table(&database.name),
-            comment(&database.place)
-        );
-        for (key, written) in &database.keys {
-            let line = match key.key == DATABASE_PASSWORD.key {
-                true => NOT_SHOWN.to_owned(),
-                false => format!("{} = {}", key.key, key.toml(&written.items)),
-            };
-            out += &format!("{line}{}\n", comment(&written.origin));
-        }
-    }
-    out
 }
 
 #[cfg(test)]

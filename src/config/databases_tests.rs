@@ -1,7 +1,7 @@
 //! Tables of databases: what they mean, and what is wrong with them.
 
 use super::*;
-use crate::config::Sources;
+use crate::config::{Sources, show_tables};
 use std::path::Path;
 
 fn map(text: &str) -> DatabaseMap {
@@ -91,7 +91,7 @@ const WRONG: [(&str, &str); 20] = [
          `dbname`, `user`, `password`, `auth_user`, `auth_query`, `auth_dbname`, \
          `target_session_attrs`, \
          `load_balance_hosts`, `pool_mode`, `pool_size`, `min_pool_size`, `reserve_pool_size`, \
-         `max_db_connections`",
+         `max_db_connections`, `max_db_client_connections`",
     ),
     (
         "[databases.app]\nupstream = []",
@@ -192,7 +192,7 @@ fn a_password_is_for_the_user_of_its_table_and_shown_nowhere() {
     assert!(!format!("{found:?}").contains("hunter2"));
     let written = Effective::read(&Sources::default(), Path::new("configuration"), text);
     let written = written.expect("valid");
-    let shown = show(written.databases(), |place| format!("  # {place}"));
+    let shown = show_tables(written.tables(), |place| format!("  # {place}"));
     assert!(
         shown.contains("# password is not shown  # configuration:6:12\n"),
         "{shown}"
@@ -269,7 +269,7 @@ fn what_is_shown_is_what_was_written() {
         Effective::load(&sources).expect("valid")
     };
     let effective = load(text);
-    let shown = show(effective.databases(), |_| String::new());
+    let shown = show_tables(effective.tables(), |_| String::new());
     let expected = "\n[databases.\"*\"]\ndbname = \"its\"\n\n[databases.app]\n\
                     target_session_attrs = \"standby\"\nupstream = [\"a:1\", \"/s\"]\n";
     assert_eq!(shown, expected);
@@ -278,6 +278,6 @@ fn what_is_shown_is_what_was_written() {
     ));
     let maps = [effective, again].map(|it| it.config().expect("valid").databases);
     assert_eq!(maps[0], maps[1]);
-    let commented = show(load(text).databases(), |place| format!("  # {place}"));
+    let commented = show_tables(load(text).tables(), |place| format!("  # {place}"));
     assert!(commented.contains("p.toml:4:12\n"), "{commented}");
 }

@@ -133,7 +133,7 @@ const LIVE: [(&Setting, Follow); 42] = [
 
 /// The settings that can be changed by reading all again, and not each by itself: they are checked
 /// together, and with the files that they name or the tables of databases.
-const TOGETHER: [&Setting; 30] = [
+const TOGETHER: [&Setting; 32] = [
     &settings::LISTEN,
     &settings::HTTP_LISTEN,
     &settings::UPSTREAM,
@@ -143,6 +143,8 @@ const TOGETHER: [&Setting; 30] = [
     &settings::RESERVE_POOL_SIZE,
     &settings::MAX_DB_CONNECTIONS,
     &settings::MAX_USER_CONNECTIONS,
+    &settings::MAX_DB_CLIENT_CONNECTIONS,
+    &settings::MAX_USER_CLIENT_CONNECTIONS,
     &settings::RESERVE_POOL_TIMEOUT_S,
     &settings::CLIENT_TLS_SSLMODE,
     &settings::CLIENT_TLS_KEY_FILE,
@@ -200,6 +202,7 @@ impl Config {
         followed.listen.clone_from(&new.listen);
         followed.http_listen.clone_from(&new.http_listen);
         followed.databases.clone_from(&new.databases);
+        followed.users.clone_from(&new.users);
         followed.upstream.clone_from(&new.upstream);
         followed.default_pool_size = new.default_pool_size;
         followed.bounds = new.bounds;
@@ -236,7 +239,7 @@ impl Config {
     /// pool needs to know what a session has left, and who may be given its connection.
     #[must_use]
     pub fn pool_contradiction(&self) -> Option<(&'static Setting, &'static str)> {
-        self.databases.largest_pool()?;
+        self.largest_pool()?;
         let wrong: [(bool, &'static Setting, &'static str); 3] = [
             (
                 !self.warm_connections,

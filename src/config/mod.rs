@@ -20,9 +20,11 @@ mod raw;
 pub mod settings;
 mod sizes;
 mod sources;
+mod tables;
 mod time_limits;
 mod tls;
 pub mod usage;
+mod users;
 mod warnings;
 
 use std::ffi::OsString;
@@ -34,9 +36,7 @@ pub use address::{Address, AddressError};
 pub use auth::{AuthQuery, AuthSettings, AuthType, CertName};
 pub use choices::{HttpPage, LogFormat, Mode, PlanChoice, SharedReads};
 pub use console::ConsoleUsers;
-pub use databases::{
-    DatabaseMap, Destination, FALLBACK, SessionAttrs, WrittenDatabase, show as show_databases,
-};
+pub use databases::{DatabaseMap, Destination, SessionAttrs};
 pub use error::Error;
 pub use live::ChangedBy;
 pub use near::nearest;
@@ -45,8 +45,10 @@ pub use raw::{Source, Written};
 pub use settings::{SETTINGS, Setting, ValueForm};
 pub use sizes::{Bounds, Sizes};
 pub use sources::Sources;
+pub use tables::{FALLBACK, TableKind, WrittenTable, show as show_tables};
 pub use time_limits::TimeLimits;
 pub use tls::{ClientTls, ClientTlsMode, ServerTls, ServerTlsMode, TlsVersions};
+pub use users::{UserLimits, UserMap};
 
 /// Everything the program may rely on about how it was set up.
 ///
@@ -66,6 +68,8 @@ pub struct Config {
     pub upstream: Option<Address>,
     /// Where each database leads.
     pub databases: DatabaseMap,
+    /// What holds for some users.
+    pub users: UserMap,
     /// How much the proxy may do.
     pub mode: Mode,
     /// Which plans may stand for those of the literals.
@@ -204,7 +208,7 @@ impl Config {
 #[derive(Debug, Clone)]
 pub struct Effective {
     values: Vec<(Setting, Written)>,
-    databases: Vec<WrittenDatabase>,
+    tables: Vec<WrittenTable>,
     strangers: Vec<String>,
 }
 
@@ -232,8 +236,12 @@ impl Effective {
     /// The same with the text that the file at this path holds, or would.
     fn read(sources: &Sources, path: &Path, text: &str) -> Result<Self, Error> {
         let (file, tables) = raw::read_file(path, text)?;
-        let databases = tables.map(|tables| databases::read(path, text, &tables));
-        let databases = databases.transpose()?.unwrap_or_default();
+        let mut written = Vec::new();
+        for (kind, tables) in TableKind::ALL.into_iter().zip(tables) {
+            if let Some(tables) = tables {
+                written.extend(tables::read(path, text, (kind, &tables))?);
+            }
+        }
 
         let mut values = Vec::new();
         for &setting in SETTINGS {
@@ -247,9 +255,15 @@ impl Effective {
         }
         Ok(Self {
             values,
-            databases,
+            tables: written,
             strangers: strangers(&sources.variables),
         })
+    }
+
+    /// The tables as they were written, those of databases first, in the order of their names.
+    #[must_use]
+    pub fn tables(&self) -> &[WrittenTable] {
+        &self.tables
     }
 
     /// Every setting that has a value, in the order of [`SETTINGS`].
@@ -266,6 +280,13 @@ impl Effective {
         &self.strangers
     }
 
+    fn workers(&self) -> Result<usize, Error> {
+        Ok(match self.number(&settings::WORKERS)? {
+            0 => automatic_workers(),
+            workers => workers,
+        })
+    }
+
     /// Checks every value.
     ///
     /// # Errors
@@ -280,13 +301,11 @@ impl Effective {
             http_page: self.http_page()?,
             upstream: self.upstream()?,
             databases: DatabaseMap::default(),
+            users: self.user_map()?,
             mode: self.mode()?,
             plans: self.plans()?,
             prepare_threshold: self.number(&settings::PREPARE_THRESHOLD)?,
-            workers: match self.number(&settings::WORKERS)? {
-                0 => automatic_workers(),
-                workers => workers,
-            },
+            workers: self.workers()?,
             max_clients: self.number(&settings::MAX_CLIENTS)?,
             max_statements: self.number(&settings::MAX_STATEMENTS)?,
             statement_memory: self.number(&settings::STATEMENT_MEMORY)?,

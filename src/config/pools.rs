@@ -8,11 +8,46 @@ use super::{AuthType, Config, Effective, Error, refuse};
 pub(super) const AUTO: &str = "auto";
 
 impl Config {
+    /// The size of the largest pool of clients that give their connections back, if there are any.
+    #[must_use]
+    pub fn largest_pool(&self) -> Option<usize> {
+        let of_users = self.users.largest_pool(self.default_pool_size);
+        self.databases.largest_pool().max(of_users)
+    }
+
+    /// How many server connections this user may have to a database of these sizes, and whether it
+    /// gives them back. The name is the one that it has at the server.
+    #[must_use]
+    pub fn sizes_of(&self, sizes: Sizes, user: &[u8]) -> Sizes {
+        let Some(limits) = self.users.find(user) else {
+            return sizes;
+        };
+        let gives_back = limits.gives_back.unwrap_or(sizes.gives_back);
+        let usual = gives_back.then_some(self.default_pool_size);
+        Sizes {
+            pool: limits.pool.or(sizes.pool).or(usual),
+            gives_back,
+            reserve: limits.reserve.unwrap_or(sizes.reserve),
+            ..sizes
+        }
+    }
+
+    /// The bounds for this user.
+    #[must_use]
+    pub fn bounds_of(&self, user: &[u8]) -> Bounds {
+        let limits = self.users.find(user).copied().unwrap_or_default();
+        Bounds {
+            of_user: limits.most.unwrap_or(self.bounds.of_user),
+            clients_of_user: limits.clients.unwrap_or(self.bounds.clients_of_user),
+            ..self.bounds
+        }
+    }
+
     /// What keeps clients from giving their server connections back, where a server asks for
     /// passwords.
     #[must_use]
     pub fn pool_hint(&self) -> Option<&'static str> {
-        let is_pooled = self.databases.largest_pool().is_some();
+        let is_pooled = self.largest_pool().is_some();
         (is_pooled && self.auth.kind == AuthType::Relay).then_some(
             "pool_mode = auto, but where the server asks for passwords each client keeps its \
              server connection, because logins are relayed: set auth_type with auth_user or \
@@ -26,6 +61,7 @@ impl Effective {
     pub(super) fn bounds(&self) -> Result<Bounds, Error> {
         Ok(Bounds {
             of_user: self.number(&settings::MAX_USER_CONNECTIONS)?,
+            clients_of_user: self.number(&settings::MAX_USER_CLIENT_CONNECTIONS)?,
             reserve_after: self.seconds(&settings::RESERVE_POOL_TIMEOUT_S)?,
         })
     }
@@ -39,6 +75,7 @@ impl Effective {
             least: self.number(&settings::MIN_POOL_SIZE)?,
             reserve: self.number(&settings::RESERVE_POOL_SIZE)?,
             most: self.number(&settings::MAX_DB_CONNECTIONS)?,
+            clients: self.number(&settings::MAX_DB_CLIENT_CONNECTIONS)?,
         })
     }
 
@@ -102,8 +139,10 @@ mod tests {
     fn bounds_hold_in_each_mode_and_databases_have_their_own() {
         let text = "upstream = 'h:1'\nmin_pool_size = 4\n\
                     max_db_connections = 9\nreserve_pool_size = 2\n\
-                    max_user_connections = 8\nreserve_pool_timeout_s = 3\n\
+                    max_user_connections = 8\nmax_user_client_connections = 5\n\
+                    max_db_client_connections = 27\nreserve_pool_timeout_s = 3\n\
                     [databases.a]\nmax_db_connections = 0\nreserve_pool_size = 1\n\
+                    max_db_client_connections = 0\n\
                     [databases.'*']\n";
         let config = Config::from_text(text).unwrap();
         let sizes = |name: &[u8]| config.databases.find(name).unwrap().sizes;
@@ -113,10 +152,12 @@ mod tests {
             least: 4,
             reserve,
             most,
+            clients: 3 * most,
         };
         assert_eq!([sizes(b"a"), sizes(b"b")], [all(1, 0), all(2, 9)]);
         let expected = Bounds {
             of_user: 8,
+            clients_of_user: 5,
             reserve_after: Duration::from_secs(3),
         };
         assert_eq!(config.bounds, expected);

@@ -12,6 +12,8 @@ use super::settings::{SETTINGS, Setting, ValueForm};
 
 /// The key of the tables in a file.
 pub(super) const DATABASES: &str = "databases";
+/// That of users.
+pub(super) const USERS: &str = "users";
 
 /// A configuration file as written: each key and its value, and where they stand.
 type File = BTreeMap<Spanned<String>, Spanned<Value>>;
@@ -66,8 +68,9 @@ impl Written {
     }
 }
 
-/// What a file says about each setting it names, and its tables, if it has any.
-type Said = (Vec<(Setting, Written)>, Option<Value>);
+/// What a file says about each setting it names, and its tables of databases and of users, if it
+/// has any.
+type Said = (Vec<(Setting, Written)>, [Option<Value>; 2]);
 
 /// What the file at `path`, holding `text`, says about each setting it names, and its tables.
 ///
@@ -87,12 +90,13 @@ pub(super) fn read_file(path: &Path, text: &str) -> Result<Said, Error> {
         message: plainly(error.message()),
     })?;
     let is_unknown = |key: &&Spanned<String>| {
-        SETTINGS.iter().all(|one| one.key != *key.get_ref()) && key.get_ref() != DATABASES
+        let is_table = [DATABASES, USERS].contains(&key.get_ref().as_str());
+        SETTINGS.iter().all(|one| one.key != *key.get_ref()) && !is_table
     };
     if let Some(key) = file.keys().find(is_unknown) {
         let known: Vec<_> = SETTINGS.iter().map(|one| one.key).collect();
         let (key, place) = (key.get_ref(), origin(key.span().start));
-        let message = unknown_key(key, "", &[&known[..], &[DATABASES]].concat());
+        let message = unknown_key(key, "", &[&known[..], &[DATABASES, USERS]].concat());
         return Err(Error::Syntax { place, message });
     }
     let mut written = Vec::new();
@@ -106,7 +110,7 @@ pub(super) fn read_file(path: &Path, text: &str) -> Result<Said, Error> {
         })?;
         written.push((*setting, Written { items, origin }));
     }
-    let tables = file.get(DATABASES).map(|value| value.get_ref().clone());
+    let tables = [DATABASES, USERS].map(|of| file.get(of).map(|value| value.get_ref().clone()));
     Ok((written, tables))
 }
 

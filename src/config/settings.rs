@@ -4,6 +4,7 @@
 //! on settings all follow from [`SETTINGS`], so they cannot disagree.
 
 mod auth;
+mod bounds;
 mod console;
 mod databases;
 mod http;
@@ -12,11 +13,15 @@ mod logging;
 mod routes;
 mod time_limits;
 mod tls;
+mod users;
 mod warm;
 
 pub use auth::{
     AUTH_CACHE_S, AUTH_CERT_NAME, AUTH_DBNAME, AUTH_FILE, AUTH_HBA_FILE, AUTH_IDENT_FILE,
     AUTH_QUERY, AUTH_TYPE, AUTH_USER,
+};
+pub use bounds::{
+    DATABASE_MAX_CLIENTS, MAX_CLIENTS, MAX_DB_CLIENT_CONNECTIONS, MAX_USER_CLIENT_CONNECTIONS,
 };
 pub use console::{ADMIN_USERS, STATS_USERS, SWITCHES_FILE};
 pub use databases::{
@@ -38,6 +43,10 @@ pub use tls::{
     CLIENT_TLS_CA_FILE, CLIENT_TLS_CERT_FILE, CLIENT_TLS_KEY_FILE, CLIENT_TLS_PROTOCOLS,
     CLIENT_TLS_SSLMODE, SERVER_TLS_CA_FILE, SERVER_TLS_CERT_FILE, SERVER_TLS_KEY_FILE,
     SERVER_TLS_NEGOTIATION, SERVER_TLS_SSLMODE,
+};
+pub use users::{
+    USER_KEYS, USER_MAX_CLIENTS, USER_MAX_CONNECTIONS, USER_POOL_MODE, USER_POOL_SIZE,
+    USER_RESERVE_POOL_SIZE, USER_TABLES,
 };
 pub use warm::{
     DEFAULT_POOL_SIZE, MAX_DB_CONNECTIONS, MAX_USER_CONNECTIONS, MIN_POOL_SIZE, POOL_MODE,
@@ -211,20 +220,6 @@ pub const WORKERS: Setting = Setting {
     default: Some("0"),
     what: "Threads that relay; 0 means one per core this process may use, at most 16.",
     because: "a worker owns its connections outright, so more workers than cores gain nothing.",
-};
-
-/// `max_clients`: connections at once.
-pub const MAX_CLIENTS: Setting = Setting {
-    key: "max_clients",
-    kind: ValueForm::Integer {
-        min: 1,
-        max: 1_000_000,
-    },
-    default: Some("10000"),
-    what: "How many clients may be connected at once; who has not said who it is, or has yet to \
-           prove that, makes room for the next; if nobody has, that is refused.",
-    because: "hardly a server accepts as many, so its own limit speaks first; this one bounds the \
-              proxy's memory and its two file descriptors per client.",
 };
 
 /// `max_statements`: prepared statements per server connection.
@@ -437,6 +432,8 @@ pub const SETTINGS: &[Setting] = &[
     RESERVE_POOL_TIMEOUT_S,
     MAX_DB_CONNECTIONS,
     MAX_USER_CONNECTIONS,
+    MAX_DB_CLIENT_CONNECTIONS,
+    MAX_USER_CLIENT_CONNECTIONS,
     QUERY_WAIT_TIMEOUT_S,
     SERVER_IDLE_TIMEOUT_S,
     SERVER_LIFETIME_S,

@@ -17,6 +17,8 @@ pub struct Sizes {
     pub reserve: usize,
     /// The most of all users together, in each mode; zero means any.
     pub most: usize,
+    /// The most clients of all users together; zero means any.
+    pub clients: usize,
 }
 
 /// Bounds that are the same for all databases.
@@ -24,6 +26,8 @@ pub struct Sizes {
 pub struct Bounds {
     /// The most server connections of one user to all databases together; zero means any.
     pub of_user: usize,
+    /// The most clients of one user, whatever databases they are at; zero means any.
+    pub clients_of_user: usize,
     /// How long somebody waits before a pool may have its reserve.
     pub reserve_after: Duration,
 }

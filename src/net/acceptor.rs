@@ -196,7 +196,7 @@ impl Acceptor {
             load,
         )
         .await;
-        let (joined, wanted) = match greeted {
+        let (mut joined, wanted) = match greeted {
             None => return,
             Some(Bound::Worker(joined, wanted)) => (*joined, wanted),
             Some(Bound::Console(client, pending, guest)) => {
@@ -211,6 +211,7 @@ impl Acceptor {
             Some(worker) => (worker, OpenClient::count(&[&worker.open, &self.open])),
             None => (&self.workers[index], open),
         };
+        let open = open.counted_as(joined.attendee.take());
         worker.send(Arrival {
             joined,
             number,

@@ -1,5 +1,6 @@
 //! What greeting a client takes, for all of them.
 
+use super::attendance::Attendance;
 use super::cancel::Registry;
 use super::current::Current;
 use super::door::Doors;
@@ -37,6 +38,8 @@ pub(super) struct Environment {
     pub(super) metrics: Arc<Metrics>,
     pub(super) warm: Arc<Warm>,
     pub(super) pools: Pools,
+    /// How many clients there are of each database and each user.
+    pub(super) attendance: Attendance,
     /// Where the workers read their orders.
     pub(super) workers: Mutex<Vec<Mailbox>>,
     /// Which of them comes next for what any may have.

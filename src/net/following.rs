@@ -2,7 +2,7 @@
 
 use super::environment::Environment;
 use super::orders::Order;
-use crate::config::{DatabaseMap, Destination};
+use crate::config::{Config, DatabaseMap, Destination, UserLimits};
 use std::sync::Arc;
 
 /// Has everybody do what the configuration in force says, whenever it has changed.
@@ -20,8 +20,7 @@ pub(super) async fn follow(environment: Arc<Environment>) {
         environment.pools.follow(&environment.ways);
         environment.order_all(|| Order::Configure(Arc::clone(&config)));
         let all = vec![None];
-        let is_same = before.server_tls == config.server_tls
-            && may_stay(before.bounds.of_user, config.bounds.of_user);
+        let is_same = before.server_tls == config.server_tls && may_all_stay(&before, &config);
         let renewed = match is_same {
             true => renewed(&before.databases, &config.databases),
             false => all,
@@ -36,6 +35,24 @@ pub(super) async fn follow(environment: Arc<Environment>) {
 /// Whether all connections may stay that there may have been, by a bound; zero means any.
 const fn may_stay(before: usize, after: usize) -> bool {
     (before == 0) == (after == 0) && before <= after
+}
+
+/// Whether all may stay that there may have been of each user.
+fn may_all_stay(before: &Config, after: &Config) -> bool {
+    let users = before.users.all().chain(after.users.all());
+    let of_each = users.map(|(name, _)| name.as_bytes()).all(|name| {
+        let [one, other] = [before, after].map(|config| {
+            let limits = config.users.find(name).copied().unwrap_or_default();
+            (limits, config.bounds_of(name).of_user)
+        });
+        let most = |limits: UserLimits| limits.pool.unwrap_or(usize::MAX);
+        one.0.gives_back == other.0.gives_back
+            && one.0.pool.is_some() == other.0.pool.is_some()
+            && most(one.0) <= most(other.0)
+            && one.0.reserve <= other.0.reserve
+            && may_stay(one.1, other.1)
+    });
+    of_each && may_stay(before.bounds.of_user, after.bounds.of_user)
 }
 
 /// The databases whose server connections are to be closed as they become free, because new ones
@@ -77,7 +94,42 @@ fn renewed(before: &DatabaseMap, after: &DatabaseMap) -> Vec<Option<Arc<str>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+
+    #[test]
+    fn all_stay_of_whom_there_may_be_as_many_as_before() {
+        let config = |users: &str| {
+            let text = format!("upstream = 'h:1'\nmax_user_connections = 5\n{users}");
+            Config::from_text(&text).unwrap()
+        };
+        let usual = config("[users.u]\npool_size = 3\n");
+        for (after, expected) in [
+            (
+                "[users.u]\npool_size = 3\nmax_user_client_connections = 1\n",
+                true,
+            ),
+            (
+                "[users.u]\npool_size = 4\n[users.v]\nmax_user_connections = 5\n",
+                true,
+            ),
+            (
+                "[users.u]\npool_size = 3\nmax_user_connections = 4\n",
+                false,
+            ),
+            (
+                "[users.u]\npool_size = 3\nmax_user_connections = 0\n",
+                false,
+            ),
+            (
+                "[users.u]\npool_size = 3\n[users.v]\npool_size = 9\n",
+                false,
+            ),
+            ("[users.u]\npool_size = 3\npool_mode = 'auto'\n", false),
+            ("[users.u]\npool_size = 2\n", false),
+            ("", false),
+        ] {
+            assert_eq!(may_all_stay(&usual, &config(after)), expected, "{after}");
+        }
+    }
 
     #[test]
     fn what_leads_elsewhere_is_reconnected_and_nothing_else() {

@@ -9,6 +9,7 @@ mod accept;
 mod acceptor;
 mod admission;
 mod asker;
+mod attendance;
 mod attrs;
 mod buffers;
 mod cancel;
@@ -66,6 +67,7 @@ use crate::statement::shapes::Shapes;
 use accept::HANDSHAKES;
 use acceptor::Acceptor;
 use asker::ask_for_others;
+use attendance::Attendance;
 use cancel::Registry;
 use console::Console;
 use door::Doors;
@@ -411,6 +413,7 @@ impl Proxy {
         Environment {
             started: self.started,
             pools: Pools::new(self.steward.current(), Arc::clone(&warm)),
+            attendance: Attendance::default(),
             peers: peers::Peers::new(self.steward.current()),
             workers: Mutex::default(),
             turn: AtomicUsize::default(),

@@ -4,6 +4,7 @@
 //! them is about a connection that was not there yet.
 
 use super::admission::Admission;
+use super::attendance::Attendee;
 use super::cancel::Registration;
 use super::endpoint::Endpoint;
 use super::halts::{Held, Pass};
@@ -51,21 +52,18 @@ pub(super) struct Joined {
     pub(super) is_second: bool,
     /// Whose connections it has.
     pub(super) pool: Option<Arc<Pool>>,
+    /// Whether it gives its connection back to the pool while it can do without.
+    pub(super) gives_back: bool,
     /// For its connection, if that is of a pool and is still to be opened.
     pub(super) place: Option<Place>,
     /// The promise of a warm connection of a pool.
     pub(super) berth: Option<Berth>,
     /// Counts it as on its way until the worker has it.
     pub(super) pass: Pass,
+    /// Counts it among the clients of its database and its user.
+    pub(super) attendee: Option<Attendee>,
     /// Its place, if the server is to let it in: it may have to make room.
     pub(super) admission: Option<Admission>,
-}
-
-impl Joined {
-    /// Whether it gives its connection back to the pool while it can do without.
-    pub(super) fn gives_back(&self) -> bool {
-        self.pool.is_some() && self.way.destination.sizes.gives_back
-    }
 }
 
 /// A server connection that was opened for a client that has none.
@@ -154,16 +152,23 @@ pub(super) struct Arrival {
     pub(super) open: OpenClient,
 }
 
-/// One client counted among those open on a worker and in all.
+/// One client counted among those open on a worker and in all, and among those of its database and
+/// its user.
 #[derive(Debug)]
-pub(super) struct OpenClient(Vec<Arc<AtomicUsize>>);
+pub(super) struct OpenClient(Vec<Arc<AtomicUsize>>, Option<Attendee>);
 
 impl OpenClient {
     pub(super) fn count(counts: &[&Arc<AtomicUsize>]) -> Self {
         for count in counts {
             count.fetch_add(1, Ordering::Relaxed);
         }
-        Self(counts.iter().copied().cloned().collect())
+        Self(counts.iter().copied().cloned().collect(), None)
+    }
+
+    /// The same, counted so, too.
+    pub(super) fn counted_as(mut self, attendee: Option<Attendee>) -> Self {
+        self.1 = attendee;
+        self
     }
 }
 

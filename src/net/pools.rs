@@ -81,7 +81,7 @@ impl Pools {
     /// The pool of a user and a database, to which this is the way; `None` if there may be any
     /// number of server connections, and there need not be any.
     pub(super) fn find(&self, way: &Way, database: &[u8], user: &[u8]) -> Option<Arc<Pool>> {
-        let figures = self.figures(way);
+        let figures = self.figures(way, user);
         if figures.are_any() {
             return None;
         }
@@ -108,10 +108,11 @@ impl Pools {
         Some(pool)
     }
 
-    /// The numbers of a pool to which this is the way.
-    fn figures(&self, way: &Way) -> Figures {
-        let bounds = self.current.get().bounds;
-        Figures::of(way.destination.sizes, bounds, self.warm.most())
+    /// The numbers of a user's pool to which this is the way.
+    fn figures(&self, way: &Way, user: &[u8]) -> Figures {
+        let config = self.current.get();
+        let sizes = config.sizes_of(way.destination.sizes, user);
+        Figures::of(sizes, config.bounds_of(user), self.warm.most())
     }
 
     /// Where pools are found that have fewer connections than they should; once.

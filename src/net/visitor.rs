@@ -8,6 +8,7 @@ mod redial;
 mod waiting;
 
 use super::admission::Admission;
+use super::attendance::Attendee;
 use super::door::{Door, Entered};
 use super::endpoint::Endpoint;
 use super::environment::Environment;
@@ -55,9 +56,11 @@ pub(super) struct Met {
     began: std::time::Instant,
     is_spare: bool,
     pool: Option<Arc<Pool>>,
+    gives_back: bool,
     place: Option<Place>,
     berth: Option<Berth>,
     pass: Pass,
+    attendee: Attendee,
     /// None if the server is to ask it.
     entered: Option<Entered>,
     /// Its place, if that is so: it may have to make room.
@@ -94,6 +97,8 @@ impl Visitor {
             return Ok(None);
         };
         let way = self.way(client, &mut entered, environment).await?;
+        let attends = self.attends(client, &mut entered, &way, environment);
+        let attendee = attends.await?;
         let mut waits = Waits::new(pending, admission);
         let passed = self.pass(client, &mut entered, &way, environment, &mut waits);
         if passed.await?.is_none() {
@@ -102,11 +107,7 @@ impl Visitor {
         // While it was held back, the database may have been led elsewhere.
         let way = &self.way(client, &mut entered, environment).await?;
         let database = self.login.database.clone();
-        way.translate(&mut self.login)?;
-        if let (Some(entered), Some(user)) = (&mut entered, &way.destination.user) {
-            let password = way.destination.password.as_ref();
-            entered.credential = Arc::new(door.forced(user.as_bytes(), password));
-        }
+        self.translate(way, &mut entered, &door)?;
         let began = std::time::Instant::now();
         let credential = entered.as_ref().map(|it| Arc::clone(&it.credential));
         let credential = credential.as_deref();
@@ -114,12 +115,13 @@ impl Visitor {
         let path = Path { way, order };
         let named = (!self.login.replication).then_some(&*database);
         let pool = named.and_then(|name| environment.pools.find(way, name, &self.login.user));
+        let gives_back = pool.is_some() && self.gives_back(way, environment);
         let (given, pass) = loop {
             let given = match &pool {
                 Some(pool) => {
                     let waits = (&*client, &mut waits);
-                    let given = self.wait(&path, credential, environment, pool, waits);
-                    given.await?
+                    let it = self.wait(&path, credential, environment, (pool, gives_back), waits);
+                    it.await?
                 }
                 None => {
                     let chosen = self.choose(&path, credential, began, environment, &load);
@@ -138,11 +140,11 @@ impl Visitor {
             }
         };
         let (chosen, place, berth) = given.parts();
-        let reached = self.reached(chosen, &path, credential, environment).await?;
-        if matches!(reached.0, Via::Connection(_)) {
+        let reaching = self.reached(chosen, &path, credential, environment);
+        let (via, worker, is_spare) = reaching.await?;
+        if matches!(via, Via::Connection(_)) {
             tell_prelude(client, &mut entered).await?;
         }
-        let (via, worker, is_spare) = reached;
         Ok(Some(Met {
             visitor: self,
             way: Arc::clone(way),
@@ -151,12 +153,29 @@ impl Visitor {
             began,
             is_spare,
             pool,
+            gives_back,
             place,
             berth,
             pass,
+            attendee,
             entered,
             admission: waits.admission,
         }))
+    }
+
+    /// Has the login say what its way does, and what there is to show be that user's.
+    fn translate(
+        &mut self,
+        way: &Way,
+        entered: &mut Option<Entered>,
+        door: &Door,
+    ) -> Result<(), ConnectionError> {
+        way.translate(&mut self.login)?;
+        if let (Some(entered), Some(user)) = (entered, &way.destination.user) {
+            let password = way.destination.password.as_ref();
+            entered.credential = Arc::new(door.forced(user.as_bytes(), password));
+        }
+        Ok(())
     }
 
     /// What is chosen for a client of no pool: a connection that will be opened is counted in the
@@ -199,6 +218,35 @@ impl Visitor {
                 Err(self.turn_away(client, entered.take(), refusal).await?)
             }
         }
+    }
+
+    /// Counts it among the clients of its database and its user, as it calls them.
+    async fn attends(
+        &self,
+        client: &mut Stream,
+        entered: &mut Option<Entered>,
+        way: &Way,
+        environment: &Environment,
+    ) -> Result<Attendee, ConnectionError> {
+        let Login { database, user, .. } = &self.login;
+        let most = [
+            way.destination.sizes.clients,
+            environment.config().bounds_of(user).clients_of_user,
+        ];
+        match environment.attendance.take([database, user], most) {
+            Ok(attendee) => Ok(attendee),
+            Err(bound) => {
+                let refusal = Refusal::too_many(bound);
+                Err(self.turn_away(client, entered.take(), refusal).await?)
+            }
+        }
+    }
+
+    /// Whether it gives its connection back to its pool while it can do without.
+    fn gives_back(&self, way: &Way, environment: &Environment) -> bool {
+        let sizes = way.destination.sizes;
+        let sizes = environment.config().sizes_of(sizes, &self.login.user);
+        sizes.gives_back
     }
 
     /// The connection that was chosen, with its worker, and whether there are warm ones.
@@ -349,9 +397,11 @@ impl Met {
             is_spare: self.is_spare,
             is_second: false,
             pool: self.pool,
+            gives_back: self.gives_back,
             place: self.place,
             berth: self.berth,
             pass: self.pass,
+            attendee: Some(self.attendee),
             admission: self.admission,
         };
         Ok((joined, self.worker))

@@ -123,7 +123,7 @@ pub(super) enum Answer {
 
 /// The most connections of one identity that this configuration keeps.
 fn most(config: &Config) -> usize {
-    let pool = config.databases.largest_pool().unwrap_or_default();
+    let pool = config.largest_pool().unwrap_or_default();
     match super::settings(config).warm {
         true => config.default_pool_size.max(pool),
         false => 0,

@@ -20,6 +20,8 @@ pub enum LoginRefused {
     Database,
     /// The database is disabled at the console.
     Disabled,
+    /// There are as many clients of the database or the user as there may be.
+    Full,
     /// The client does not encrypt, and must.
     Encryption,
     /// What the client has sent is no login that the proxy knows.
@@ -42,7 +44,7 @@ pub enum LoginRefused {
 
 impl LoginRefused {
     /// Every reason, in the order of their discriminants.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Password,
         Self::User,
         Self::Certificate,
@@ -50,6 +52,7 @@ impl LoginRefused {
         Self::Rule,
         Self::Database,
         Self::Disabled,
+        Self::Full,
         Self::Encryption,
         Self::Protocol,
         Self::Timeout,
@@ -84,6 +87,7 @@ impl LoginRefused {
             Self::Rule => "rule",
             Self::Database => "database",
             Self::Disabled => "disabled",
+            Self::Full => "full",
             Self::Encryption => "encryption",
             Self::Protocol => "protocol",
             Self::Timeout => "timeout",

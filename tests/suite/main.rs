@@ -50,6 +50,7 @@ mod hidden;
 // Several requests sent before the first is answered.
 mod bounds;
 mod homeless;
+mod limits;
 mod pipelining;
 mod plans;
 mod pooling;

@@ -23,10 +23,21 @@ const SECOND: u64 = 1_000_000;
 
 /// How long the clients of a database keep their server connections.
 fn pool_mode(lead: Option<&Lead>) -> &'static str {
-    match lead.is_some_and(|lead| lead.gives_back) {
+    mode(lead.is_some_and(|lead| lead.gives_back))
+}
+
+/// How `pool_mode` is called, if clients give their connections back or not.
+const fn mode(gives_back: bool) -> &'static str {
+    match gives_back {
         true => "auto",
         false => "session",
     }
+}
+
+/// How long the clients of this user keep those to this database.
+fn mode_of(facts: &Facts, lead: Option<&Lead>, user: &str) -> &'static str {
+    let of_user = facts.limits.get(user).and_then(|it| it.gives_back);
+    of_user.map_or_else(|| pool_mode(lead), mode)
 }
 
 /// Where the database of this name leads.
@@ -187,7 +198,8 @@ fn pools(facts: &Facts) -> Vec<Vec<Cell>> {
                 let longest = u64::try_from(login.longest.as_micros());
                 clients.longest = clients.longest.max(longest.unwrap_or(u64::MAX));
             }
-            pool(name, [clients, servers], pool_mode(lead_of(facts, &name.0)))
+            let mode = mode_of(facts, lead_of(facts, &name.0), &name.1);
+            pool(name, [clients, servers], mode)
         })
         .collect();
     rows.extend(guests.into_iter().map(|(user, guests)| {
@@ -257,7 +269,7 @@ fn databases(facts: &Facts) -> Vec<Vec<Cell>> {
             Cell::Null,
             lead.map_or(0, |lead| lead.most).into(),
             counts[0].into(),
-            0_u64.into(),
+            lead.map_or(0, |lead| lead.clients).into(),
             counts[1].into(),
             u64::from(facts.halted.is_paused(name.as_bytes())).into(),
             u64::from(facts.halted.is_disabled(name.as_bytes())).into(),
@@ -283,14 +295,18 @@ fn users(facts: &Facts) -> Vec<Vec<Cell>> {
     names.sort_unstable();
     names.dedup();
     let row = |name: &String| {
+        let own = facts.limits.get(name).copied().unwrap_or_default();
+        let shown = |text: Option<String>| text.map_or(Cell::Null, Into::into);
+        let number = |number: Option<usize>| shown(number.map(|number| number.to_string()));
+        let [most, most_clients] = facts.most_of_user;
         vec![
             name.clone().into(),
-            Cell::Null,
-            Cell::Null,
-            Cell::Null,
-            facts.most_of_user.into(),
+            number(own.pool),
+            number(own.reserve),
+            shown(own.gives_back.map(|it| mode(it).to_owned())),
+            own.most.unwrap_or(most).into(),
             count(&servers, name).into(),
-            0_u64.into(),
+            own.clients.unwrap_or(most_clients).into(),
             (count(&clients, name) + count(&guests, name)).into(),
         ]
     };

@@ -202,6 +202,23 @@ pub struct Lead {
     pub reserve: usize,
     /// The most of all users together; zero means any.
     pub most: usize,
+    /// The most clients; zero means any.
+    pub clients: usize,
+}
+
+/// What holds for one user and not for all; nothing where that is as for others.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OwnLimits {
+    /// The most server connections to each database.
+    pub pool: Option<usize>,
+    /// How many more there may be once somebody has waited for long.
+    pub reserve: Option<usize>,
+    /// Clients give theirs back while they are idle.
+    pub gives_back: Option<bool>,
+    /// The most to all databases together; zero means any.
+    pub most: Option<usize>,
+    /// The most clients; zero means any.
+    pub clients: Option<usize>,
 }
 
 /// What is known of the proxy at one moment. What a table does not need may be missing.
@@ -215,8 +232,11 @@ pub struct Facts {
     pub fallback: Option<Lead>,
     /// The most warm connections of one identity.
     pub pool_size: usize,
-    /// The most server connections of one user to all databases; zero means any.
-    pub most_of_user: usize,
+    /// The most server connections of one user to all databases, and the most clients; zero means
+    /// any.
+    pub most_of_user: [usize; 2],
+    /// The users of whom something else holds, with that.
+    pub limits: BTreeMap<String, OwnLimits>,
     /// The age in seconds at which a connection is not kept any more; zero for any.
     pub server_lifetime: u64,
     /// The most clients at once.

@@ -32,7 +32,8 @@ mod talk_tests;
 
 pub use command::{Act, Ending, Instruction, ShapeSwitch};
 pub use facts::{
-    Counted, Facts, Lead, Peer, PeerState, SettingFacts, Totals, WAITS_FOR_POOL, WaitingLogins,
+    Counted, Facts, Lead, OwnLimits, Peer, PeerState, SettingFacts, Totals, WAITS_FOR_POOL,
+    WaitingLogins,
 };
 pub use halted::Halted;
 pub use ours::unknown_shape;

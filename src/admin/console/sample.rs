@@ -91,9 +91,11 @@ pub(in crate::admin) fn facts() -> Facts {
             least: 0,
             reserve: 0,
             most: 0,
+            clients: 0,
         }),
         pool_size: 20,
-        most_of_user: 0,
+        most_of_user: [0, 0],
+        limits: std::collections::BTreeMap::new(),
         server_lifetime: 3600,
         max_clients: 100,
         instances: vec![

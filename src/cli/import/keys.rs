@@ -1,7 +1,7 @@
 //! What the settings of `PgBouncer` are here.
 
 /// Settings that have the same name and the same values here.
-pub(super) const SAME: [&str; 27] = [
+pub(super) const SAME: [&str; 29] = [
     "admin_users",
     "auth_dbname",
     "auth_file",
@@ -17,7 +17,9 @@ pub(super) const SAME: [&str; 27] = [
     "default_pool_size",
     "log_connections",
     "log_disconnections",
+    "max_db_client_connections",
     "max_db_connections",
+    "max_user_client_connections",
     "max_user_connections",
     "min_pool_size",
     "reserve_pool_size",

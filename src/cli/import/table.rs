@@ -1,14 +1,17 @@
-//! Tables of databases that are made of the lines of a pgbouncer.ini.
+//! Tables of databases and users that are made of the lines of a pgbouncer.ini.
 
-use crate::config::settings::{DATABASE_KEYS, DATABASE_POOL_MODE, DATABASE_POOL_SIZE, Setting};
-use crate::config::{Source, Written, WrittenDatabase};
+use crate::config::settings::{
+    DATABASE_KEYS, DATABASE_POOL_MODE, DATABASE_POOL_SIZE, Setting, USER_KEYS,
+};
+use crate::config::{Source, TableKind, Written, WrittenTable};
 
 /// A table that is being made.
-pub(super) struct Table(pub(super) WrittenDatabase);
+pub(super) struct Table(pub(super) WrittenTable);
 
 impl Table {
-    pub(super) fn new(name: &str) -> Self {
-        Self(WrittenDatabase {
+    pub(super) fn new(kind: TableKind, name: &str) -> Self {
+        Self(WrittenTable {
+            kind,
             name: name.to_owned(),
             place: Source::Default,
             keys: Vec::new(),
@@ -16,7 +19,11 @@ impl Table {
     }
 
     pub(super) fn set(&mut self, key: &str, items: Vec<String>) {
-        if let Some(setting) = DATABASE_KEYS.iter().find(|known| known.key == key) {
+        let known = match self.0.kind {
+            TableKind::Database => DATABASE_KEYS,
+            TableKind::User => USER_KEYS,
+        };
+        if let Some(setting) = known.iter().find(|known| known.key == key) {
             let origin = Source::Default;
             self.0.keys.push((*setting, Written { items, origin }));
         }
@@ -24,21 +31,21 @@ impl Table {
 }
 
 /// Has a table say this, too.
-pub(super) fn add(table: &mut WrittenDatabase, key: Setting, text: &str) {
+pub(super) fn add(table: &mut WrittenTable, key: Setting, text: &str) {
     let origin = Source::Default;
     let items = vec![text.to_owned()];
     table.keys.push((key, Written { items, origin }));
 }
 
 /// What a table says of this.
-pub(super) fn said<'t>(table: &'t WrittenDatabase, key: &Setting) -> Option<&'t Written> {
+pub(super) fn said<'t>(table: &'t WrittenTable, key: &Setting) -> Option<&'t Written> {
     let found = table.keys.iter().find(|(known, _)| known.key == key.key);
     found.map(|(_, written)| written)
 }
 
 /// Whether a user has one server connection for each client of this database, in any number, if
 /// clients of databases that do not say so give theirs back or not.
-pub(super) fn is_unbounded(table: &WrittenDatabase, gives_back: bool) -> bool {
+pub(super) fn is_unbounded(table: &WrittenTable, gives_back: bool) -> bool {
     let mode = said(table, &DATABASE_POOL_MODE);
     let is_session = mode.map_or(!gives_back, |mode| mode.items == ["session"]);
     is_session && said(table, &DATABASE_POOL_SIZE).is_none()

@@ -1,6 +1,6 @@
 //! The keys of a table `[databases.NAME]`. Their names are those of `PgBouncer` and of libpq.
 
-use super::{Setting, ValueForm};
+use super::{DATABASE_MAX_CLIENTS, Setting, ValueForm};
 
 /// What the tables are for, for people.
 pub const TABLES: &str = "Several servers, only in a file: a table [databases.NAME] for each \
@@ -176,4 +176,5 @@ pub const DATABASE_KEYS: &[Setting] = &[
     DATABASE_MIN_POOL_SIZE,
     DATABASE_RESERVE_POOL_SIZE,
     DATABASE_MAX_CONNECTIONS,
+    DATABASE_MAX_CLIENTS,
 ];

@@ -35,6 +35,13 @@ fn example() -> String {
         let wrapped = wrap(key.what) + &wrap(&because);
         let _ = write!(out, "#\n{wrapped}# {} = {}\n", key.key, key.toml(&items));
     }
+    out += &format!("\n{}#\n# [users.batch]\n", wrap(USER_TABLES));
+    for key in USER_KEYS {
+        let because = format!("Because {}", key.because);
+        let wrapped = wrap(key.what) + &wrap(&because);
+        let items = key.items(key.default.unwrap_or_default());
+        let _ = write!(out, "#\n{wrapped}# {} = {}\n", key.key, key.toml(&items));
+    }
     out
 }
 

@@ -2,9 +2,9 @@
 
 use super::act::apart;
 use super::{Console, no_answer};
-use crate::admin::console::{Counted, Facts, Lead, Needs, Peer, SettingFacts};
+use crate::admin::console::{Counted, Facts, Lead, Needs, OwnLimits, Peer, SettingFacts};
 use crate::admin::{ServerCounts, Snapshot};
-use crate::config::{Address, Destination, SETTINGS};
+use crate::config::{Address, Destination, SETTINGS, UserLimits};
 use crate::net::orders::{Mailbox, Order};
 use crate::net::phase::Phase;
 use crate::net::process;
@@ -68,7 +68,12 @@ impl Console {
                 .collect(),
             fallback: config.databases.fallback().map(|it| lead(it)),
             pool_size: environment.warm.most(),
-            most_of_user: config.bounds.of_user,
+            most_of_user: [config.bounds.of_user, config.bounds.clients_of_user],
+            limits: config
+                .users
+                .all()
+                .map(|(name, limits)| (name.to_owned(), own_limits(limits)))
+                .collect(),
             server_lifetime: config.server_lifetime.as_secs(),
             max_clients: config.max_clients,
             instances: config.peers.iter().map(host_and_port).collect(),
@@ -214,6 +219,16 @@ async fn ask(mailbox: &Mailbox, ends: Ends, all: &mut Sockets) -> Result<(), Tol
     Ok(())
 }
 
+const fn own_limits(limits: &UserLimits) -> OwnLimits {
+    OwnLimits {
+        pool: limits.pool,
+        reserve: limits.reserve,
+        gives_back: limits.gives_back,
+        most: limits.most,
+        clients: limits.clients,
+    }
+}
+
 fn lead(destination: &Destination) -> Lead {
     let all: Vec<_> = destination.addresses.iter().map(host_and_port).collect();
     let hosts: Vec<&str> = all.iter().map(|(host, _)| host.as_str()).collect();
@@ -228,5 +243,6 @@ fn lead(destination: &Destination) -> Lead {
         least: destination.sizes.least,
         reserve: destination.sizes.reserve,
         most: destination.sizes.most,
+        clients: destination.sizes.clients,
     }
 }

@@ -46,6 +46,7 @@ impl Figures {
             least,
             reserve,
             most,
+            ..
         } = sizes;
         // What nobody uses is among the warm ones.
         let kept = if gives_back { pool } else { None }.unwrap_or(idle);
@@ -165,6 +166,7 @@ mod tests {
     fn a_minimum_is_no_more_than_may_be_idle_or_open() {
         let bounds = Bounds {
             of_user: 0,
+            clients_of_user: 0,
             reserve_after: Duration::from_secs(5),
         };
         let least = |pool, gives_back, least| {
@@ -174,6 +176,7 @@ mod tests {
                 least,
                 reserve: 0,
                 most: 0,
+                clients: 0,
             };
             Figures::of(sizes, bounds, 8).least
         };

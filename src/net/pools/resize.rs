@@ -9,11 +9,11 @@ use std::sync::Arc;
 impl Pools {
     /// Has all pools be as the configuration says by now, which leads these ways.
     pub(in crate::net) fn follow(&self, ways: &Ways) {
-        for ((database, _), pool) in self.known.all() {
+        for ((database, user), pool) in self.known.all() {
             let figures = match ways.find(&database) {
                 Some(way) => {
                     pool.stock.follows(&way.destination);
-                    self.figures(&way)
+                    self.figures(&way, &user)
                 }
                 // Who is there stays.
                 None => pool.numbers.get().without_least(),

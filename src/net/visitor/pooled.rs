@@ -72,7 +72,7 @@ impl Visitor {
         path: &Path<'_>,
         credential: Option<&Credential>,
         environment: &Environment,
-        pool: &Arc<Pool>,
+        (pool, gives_back): (&Arc<Pool>, bool),
         (client, waits): (&Stream, &mut Waits),
     ) -> Result<Option<Given>, ConnectionError> {
         let started = Instant::now();
@@ -81,7 +81,9 @@ impl Visitor {
             let identity = self.identity(path.likely().as_deref());
             let pool = (pool, identity.as_deref(), started);
             let waits = (client, &mut *waits);
-            let found = self.find(path, credential, environment, pool, waits);
+            // Who keeps its connection comes in with one.
+            let guest = credential.filter(|_| gives_back);
+            let found = self.find(path, guest, environment, pool, waits);
             let berth = match found.await? {
                 None => return Ok(None),
                 Some(Found::Welcomed(welcomed)) => return Ok(Some(Given::Adrift(welcomed))),
@@ -109,18 +111,17 @@ impl Visitor {
         }
     }
 
-    /// What there is at once, or comes of waiting since then. Who is let in by the proxy, and
-    /// would give its connection back while it is idle, is welcomed without one if it can be.
+    /// What there is at once, or comes of waiting since then. A `guest`, who is let in by the proxy
+    /// and gives its connection back while it is idle, is welcomed without one if it can be.
     async fn find(
         &self,
         path: &Path<'_>,
-        credential: Option<&Credential>,
+        guest: Option<&Credential>,
         environment: &Environment,
         (pool, identity, started): (&Arc<Pool>, Option<&[u8]>, Instant),
         (client, waits): (&Stream, &mut Waits),
     ) -> Result<Option<Found>, ConnectionError> {
-        let gives_back = path.way.destination.sizes.gives_back;
-        if let Some(credential) = credential.filter(|_| gives_back) {
+        if let Some(credential) = guest {
             if let Some(grant) = pool.at_once(identity) {
                 return Ok(Some(Found::Granted(grant)));
             }

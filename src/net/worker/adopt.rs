@@ -78,7 +78,7 @@ impl Worker {
             self.hub.hide_binding(id);
         }
         let server = self.register(upstream, PortId::Upstream(link), Vec::new());
-        if joined.gives_back() && !joined.login.replication {
+        if joined.gives_back && !joined.login.replication {
             self.hub.pool(id);
         }
         let server = server.map(|port| UpstreamPort {
@@ -145,7 +145,7 @@ impl Worker {
         number: u64,
         open: OpenClient,
     ) -> io::Result<()> {
-        let gives_back = joined.gives_back();
+        let gives_back = joined.gives_back;
         let port = self.register(joined.client, PortId::Client(id), joined.pending)?;
         self.clients.insert(
             id.0,

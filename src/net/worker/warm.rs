@@ -378,7 +378,7 @@ impl Worker {
             server.holder = client;
             server.way = Some(Arc::clone(&joined.way));
         }
-        if joined.gives_back() {
+        if joined.gives_back {
             self.hub.pool(client);
             self.make_dirty(PortId::Upstream(id));
         }
@@ -437,10 +437,13 @@ impl Worker {
             began: now,
             is_spare: false,
             is_second: true,
+            gives_back: client.pool.is_some(),
             pool: client.pool.take(),
             place,
             berth: None,
             pass: self.environment.halts.again(&database),
+            // It goes with what counts it as open.
+            attendee: None,
             admission: client.admission.take(),
         };
         Some(Arrival {

@@ -1,9 +1,9 @@
 //! The tables as they stand in a file.
 
 use super::super::Error;
-use super::super::raw::{DATABASES, Source, Written, items_of, line_and_column, unknown_key};
-use super::super::settings::{DATABASE_KEYS, DATABASE_PASSWORD, Setting};
-use super::{FALLBACK, MAX_NAME, SOMETHING_ELSE, WrittenDatabase, table};
+use super::super::raw::{Source, Written, items_of, line_and_column, unknown_key};
+use super::super::settings::{DATABASE_PASSWORD, Setting};
+use super::{FALLBACK, MAX_NAME, SOMETHING_ELSE, TableKind, WrittenTable};
 use std::path::Path;
 use toml::Value;
 use toml::de::{DeTable, DeValue};
@@ -31,54 +31,61 @@ impl Original<'_> {
     }
 
     /// The error for something that is no table.
-    fn no_table(self, offset: usize, name: &str) -> Error {
+    fn no_table(self, kind: TableKind, offset: usize, name: &str) -> Error {
         Error::Value {
             place: format!("{}: {name}", self.place(offset)),
-            expected: format!("a table, as in [{DATABASES}.NAME]"),
+            expected: format!("a table, as in [{}.NAME]", kind.word()),
             // It may be a connection string with a password in it.
             found: SOMETHING_ELSE.to_owned(),
         }
     }
 }
 
-/// The tables of the file at `path`, which holds `text` and is TOML. `value` is all of them.
+/// The tables about this in the file at `path`, which holds `text` and is TOML. `value` is all of
+/// them.
 ///
 /// # Errors
 /// What is no table, has a key that is none, or a value of the wrong type.
 pub(in crate::config) fn read(
     path: &Path,
     text: &str,
-    value: &Value,
-) -> Result<Vec<WrittenDatabase>, Error> {
+    (kind, value): (TableKind, &Value),
+) -> Result<Vec<WrittenTable>, Error> {
     let file = Original { path, text };
     let spans = DeTable::parse(text).map(toml::Spanned::into_inner);
     let spans = spans.unwrap_or_default();
     let whole = spans
         .iter()
-        .find(|(key, _)| key.get_ref().as_ref() == DATABASES);
+        .find(|(key, _)| key.get_ref().as_ref() == kind.word());
     let start = whole.map_or(0, |(key, _)| key.span().start);
     let whole = whole.map(|(_, value)| value.get_ref());
     let (Value::Table(values), Some(DeValue::Table(spans))) = (value, whole) else {
-        return Err(file.no_table(start, DATABASES));
+        return Err(file.no_table(kind, start, kind.word()));
     };
     let mut found = Vec::new();
     for (key, span) in spans {
         let (name, place) = (key.get_ref().as_ref(), key.span().start);
         let (Some(Value::Table(value)), DeValue::Table(keys)) = (values.get(name), span.get_ref())
         else {
-            return Err(file.no_table(place, &table(name)));
+            return Err(file.no_table(kind, place, &kind.table(name)));
         };
         if name.is_empty() || name.len() > MAX_NAME || name.contains('\0') {
             return Err(Error::Value {
                 place: file.place(place).to_string(),
-                expected: format!("a database's name of 1 to {MAX_NAME} bytes, or \"{FALLBACK}\""),
+                expected: match kind {
+                    TableKind::Database => {
+                        format!("a database's name of 1 to {MAX_NAME} bytes, or \"{FALLBACK}\"")
+                    }
+                    TableKind::User => format!("a user's name of 1 to {MAX_NAME} bytes"),
+                },
                 found: format!("{name:?}"),
             });
         }
-        found.push(WrittenDatabase {
+        found.push(WrittenTable {
+            kind,
             name: name.to_owned(),
             place: file.place(place),
-            keys: read_keys(file, name, value, keys)?,
+            keys: read_keys(file, (kind, name), value, keys)?,
         });
     }
     Ok(found)
@@ -87,18 +94,18 @@ pub(in crate::config) fn read(
 /// What a table says.
 fn read_keys(
     file: Original<'_>,
-    name: &str,
+    (kind, name): (TableKind, &str),
     values: &toml::Table,
     spans: &DeTable<'_>,
 ) -> Result<Vec<(Setting, Written)>, Error> {
     let mut written = Vec::new();
     for (key, span) in spans {
         let (word, origin) = (key.get_ref().as_ref(), file.place(span.span().start));
-        let Some(setting) = DATABASE_KEYS.iter().find(|known| known.key == word) else {
-            let known: Vec<_> = DATABASE_KEYS.iter().map(|one| one.key).collect();
+        let Some(setting) = kind.keys().iter().find(|known| known.key == word) else {
+            let known: Vec<_> = kind.keys().iter().map(|one| one.key).collect();
             let message = match word {
-                CONNECT_QUERY => format!("{word} in {}: {NO_CONNECT_QUERY}", table(name)),
-                _ => unknown_key(word, &format!(" in {}", table(name)), &known),
+                CONNECT_QUERY => format!("{word} in {}: {NO_CONNECT_QUERY}", kind.table(name)),
+                _ => unknown_key(word, &format!(" in {}", kind.table(name)), &known),
             };
             let place = file.place(key.span().start);
             return Err(Error::Syntax { place, message });
@@ -107,7 +114,7 @@ fn read_keys(
             continue;
         };
         let items = items_of(setting, value).map_err(|expected| Error::Value {
-            place: format!("{origin}: {}.{word}", table(name)),
+            place: format!("{origin}: {}.{word}", kind.table(name)),
             expected: expected.to_owned(),
             found: match word == DATABASE_PASSWORD.key {
                 true => SOMETHING_ELSE.to_owned(),
