@@ -180,8 +180,8 @@ impl Refusal {
         }
     }
 
-    /// There are as many clients of the database, or of the user, as this setting allows; in
-    /// `PgBouncer`'s words.
+    /// There are as many clients of the database, or of the user, as this setting allows; in the
+    /// words in which `PgBouncer` says so of `max_client_conn`.
     #[must_use]
     pub fn too_many(bound: &'static str) -> Self {
         let text = format!("no more connections allowed ({bound})").into_bytes();

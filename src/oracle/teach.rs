@@ -33,9 +33,8 @@ pub(super) fn teach(wanted: Plans, topic: &mut Topic, env: &mut Env<'_>) -> Resu
     let names = Arc::clone(env.standing.names());
     let survey = survey::survey(text, &*names);
     // Who executes it would be taken to leave anything as long as nothing else changes.
-    let Some(residue) = env.standing.residue_of(text, &survey) else {
-        return Err(Reason::Unproven);
-    };
+    let residue = env.standing.residue_of(text, &survey);
+    let residue = residue.ok_or(Reason::Unproven)?;
     let mut recipe = env.lent.recipe_of(text, env.standing)?;
     if survey.reads_partitions() && recipe.shape().has_rows() {
         // Rows of arrays are always planned once.

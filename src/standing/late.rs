@@ -5,14 +5,14 @@
 //! they say the rest, as they would have said it at once. If the catalog has changed since the
 //! first of the texts, the names of before have their say, too, and if what a text uses may have
 //! changed more than once, nobody can tell what it did
-//! ([`transition`](crate::statement::transition)).
+//! ([`transition`](crate::statement::names::transition)).
 
 use super::unsurveyed::{MAX_BYTES, MAX_NAMES};
 use crate::sql::define::{Definition, Name};
 use crate::sql::residue::{self, Compiles, Leaves, Remains, Residue};
 use crate::sql::survey::{Known, Survey};
 use crate::statement::names::Names;
-use crate::statement::transition::{self, Basis};
+use crate::statement::names::transition::{self, Basis};
 use foldhash::fast::RandomState;
 use std::cell::RefCell;
 use std::collections::HashMap;

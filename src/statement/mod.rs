@@ -42,7 +42,6 @@ pub mod story;
 pub mod switches;
 pub mod tally;
 mod terms;
-pub mod transition;
 pub mod trial;
 pub mod validity;
 mod verdict;

@@ -12,6 +12,7 @@ mod defined;
 mod graph;
 mod leaving;
 mod since;
+pub mod transition;
 mod used;
 
 use crate::sql::hazard::Hazards;

@@ -10,8 +10,8 @@
 //!   that were asked for after the doubt arose.
 
 use super::Millis;
+use super::names::transition::{Basis, Mark, Transition};
 use super::names::{Defined, Names, Since};
-use super::transition::{Basis, Mark, Transition};
 use crate::sql::define::Definition;
 use crate::sql::hazard::{self, Hazards};
 use crate::sql::residue::{Leaves, Remains as _};

@@ -29,6 +29,7 @@ const SETUP: &str = "CREATE SCHEMA two; CREATE TABLE t (id int PRIMARY KEY, name
     CREATE VIEW held AS SELECT pg_try_advisory_lock(77) AS l, setseed(0.25)::text AS s; \
     CREATE VIEW quoted AS SELECT quote_ident('abc') AS q; \
     CREATE VIEW rooted AS SELECT sqrt(2::float8)::text AS r; \
+    CREATE MATERIALIZED VIEW mv AS SELECT id, name FROM t; CREATE UNIQUE INDEX mvi ON mv (id); \
     CREATE FUNCTION sets(text, text, bool) RETURNS text LANGUAGE plpgsql AS \
     'BEGIN RETURN set_config($1, $2, $3); END'; \
     CREATE FUNCTION clause() RETURNS text LANGUAGE sql SET datestyle = 'German' AS \
@@ -103,7 +104,7 @@ const SETTINGS: [(&str, &[&str]); 24] = [
 ];
 
 /// Texts after which a connection is mostly kept.
-const QUIET: [&str; 57] = [
+const QUIET: [&str; 73] = [
     "PREPARE p AS SELECT 42",
     "PREPARE p (int) AS SELECT name FROM t WHERE id = $1",
     "EXECUTE p",
@@ -161,10 +162,26 @@ const QUIET: [&str; 57] = [
     "DISCARD ALL",
     "DISCARD SEQUENCES",
     "DISCARD PLANS",
+    "ANALYZE s",
+    "ANALYZE",
+    "VACUUM (ANALYZE) g",
+    "CHECKPOINT",
+    "COMMENT ON TABLE s IS 'x'",
+    "GRANT SELECT ON s TO PUBLIC",
+    "CREATE INDEX IF NOT EXISTS si ON s (name DESC) INCLUDE (id)",
+    "DROP INDEX IF EXISTS si",
+    "CREATE TABLE IF NOT EXISTS made (id serial PRIMARY KEY, v varchar(9) DEFAULT 'a')",
+    "DROP TABLE IF EXISTS made",
+    "INSERT INTO made DEFAULT VALUES",
+    "REFRESH MATERIALIZED VIEW mv",
+    "SELECT txid_current(), xmlforest(1 AS a)",
+    "SELECT lo_create(0)",
+    "BEGIN; SELECT lo_open(lo_create(0), 131072)",
+    "SELECT pg_export_snapshot()",
 ];
 
 /// Texts after which it cannot be.
-const LOUD: [&str; 38] = [
+const LOUD: [&str; 36] = [
     "SELECT setseed(0.5)",
     "SET seed = 0.25",
     "SELECT * FROM held",
@@ -192,9 +209,6 @@ const LOUD: [&str; 38] = [
     "LOAD 'plpgsql'",
     "DO 'BEGIN PERFORM setseed(0.75); END'",
     "DO $$BEGIN EXECUTE 'SET my.var = 1'; END$$",
-    "SELECT lo_create(0)",
-    "BEGIN; SELECT lo_open(lo_create(0), 131072)",
-    "SELECT pg_export_snapshot()",
     "LOCK TABLE t IN SHARE MODE",
     "DISCARD TEMP",
     "SET search_path = pg_temp, public",
@@ -202,6 +216,7 @@ const LOUD: [&str; 38] = [
     "SET search_path = U&'pg!005ftemp' UESCAPE '!'",
     "SELECT U&\"set!005fconfig\" UESCAPE '!' ('my.var', 'u', false)",
     "SELECT pg_catalog.\"setseed\"(0.125)",
+    "REFRESH MATERIALIZED VIEW CONCURRENTLY mv",
     "SELECT pg_terminate_backend(pg_backend_pid())",
 ];
 

@@ -264,7 +264,8 @@ fn a_session_that_is_left_with_something_in_it_is_not_used_again() {
         "BEGIN",
         "BEGIN; SELECT 1 / 0",
         "COPY t TO STDOUT (FORMAT binary)",
-        "CREATE FUNCTION lower(t) RETURNS int LANGUAGE sql AS 'SELECT length(pg_read_file(''PG_VERSION''))'",
+        "CREATE FUNCTION lower(t) RETURNS int LANGUAGE sql AS \
+         'SELECT length(pg_read_file(''PG_VERSION''))'",
         "SELECT lower(t) FROM t WHERE id = 1",
         "DROP FUNCTION lower(t)",
     ];

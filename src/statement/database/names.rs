@@ -4,8 +4,8 @@ use super::Database;
 use crate::sql::define::Definition;
 use crate::statement::lock;
 use crate::statement::names::Names;
+use crate::statement::names::transition::Basis;
 use crate::statement::naming::Naming;
-use crate::statement::transition::Basis;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

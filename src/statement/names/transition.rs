@@ -10,7 +10,7 @@
 //! - what changes past the proxy between two looks at the catalog counts as one change. Who uses
 //!   something that is defined and dropped again between two looks is not noticed by anybody.
 
-use super::names::{Names, Since};
+use super::{Names, Since};
 use crate::sql::define::{Definition, Name};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const MAX_REMEMBERED: usize = 256;
 
 /// How much had changed at a time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(in crate::statement) struct Mark {
     /// Definitions that may leave something.
     defined: u64,
     /// Changes that looks have found.
@@ -36,26 +36,26 @@ pub struct Basis {
 }
 
 impl Basis {
-    pub(super) const fn new(names: Arc<Names>, at: Mark) -> Self {
+    pub(in crate::statement) const fn new(names: Arc<Names>, at: Mark) -> Self {
         Self { names, at }
     }
 }
 
 /// The changes of what may leave something in the sessions that use it.
 #[derive(Debug, Default)]
-pub(super) struct Transition {
+pub(in crate::statement) struct Transition {
     now: Mark,
     /// The latest definitions, the last of them last.
     latest: VecDeque<Arc<Definition>>,
 }
 
 impl Transition {
-    pub(super) const fn now(&self) -> Mark {
+    pub(in crate::statement) const fn now(&self) -> Mark {
         self.now
     }
 
     /// Something is defined that may leave something.
-    pub(super) fn defines(&mut self, definition: &Arc<Definition>) {
+    pub(in crate::statement) fn defines(&mut self, definition: &Arc<Definition>) {
         if self.latest.iter().any(|one| Arc::ptr_eq(one, definition)) {
             return;
         }
@@ -67,19 +67,23 @@ impl Transition {
     }
 
     /// Anything is defined.
-    pub(super) fn defines_anything(&mut self) {
+    pub(in crate::statement) fn defines_anything(&mut self) {
         self.now.defined += 1;
         self.latest.clear();
     }
 
     /// A look has found that something was defined.
-    pub(super) const fn finds(&mut self) {
+    pub(in crate::statement) const fn finds(&mut self) {
         self.now.found += 1;
     }
 
     /// What was defined between the questions for these names, one behind the other; `None` if it
     /// may be anything, or more has changed than that.
-    pub(super) fn between(&self, before: &Basis, behind: &Basis) -> Option<Vec<Arc<Definition>>> {
+    pub(in crate::statement) fn between(
+        &self,
+        before: &Basis,
+        behind: &Basis,
+    ) -> Option<Vec<Arc<Definition>>> {
         let found = behind.at.found.checked_sub(before.at.found)?;
         let since = self.now.defined - before.at.defined;
         let until = self.now.defined - behind.at.defined;
