@@ -244,7 +244,9 @@ pub fn residue(text: &[u8], survey: &Survey, known: &impl Remains) -> Residue {
         }
 }
 
-/// What a statement leaves behind that looks after objects, with what it runs of those it names.
+/// What a statement leaves behind that looks after objects, with what it runs of those it names. A
+/// function in PL/pgSQL may run then with a search path that is nobody's (`RestrictSearchPath` in
+/// `guc.c` of 17 and later), and be kept under the name that it has there.
 fn of_upkeep(upkeep: &Upkeep<'_>, survey: &Survey, known: &impl Remains) -> Residue {
     if known.fires() {
         return Residue::ANYTHING;
@@ -255,14 +257,15 @@ fn of_upkeep(upkeep: &Upkeep<'_>, survey: &Survey, known: &impl Remains) -> Resi
     };
     match *upkeep {
         Upkeep::Quiet => Residue::NOTHING,
-        Upkeep::Rows(names) => bodies | of_words(names, Reader::at_table(), known, true),
+        Upkeep::Rows(names) => match of_words(names, Reader::at_table(), known, true) {
+            left if left.has(Residue::COMPILED) => Residue::ANYTHING,
+            left => bodies | left,
+        },
         // A name that is cut off may be that of anything.
         Upkeep::AllRows => match known.leaves(ANY_NAME) {
             Leaves::Always | Leaves::WhenWritten => Residue::ANYTHING,
-            Leaves::InBodies | Leaves::Nothing => match known.compiles(ANY_NAME).by(true) {
-                true => bodies | Residue::COMPILED | Residue::WROTE,
-                false => bodies | Residue::WROTE,
-            },
+            _ if known.compiles(ANY_NAME).by(true) => Residue::ANYTHING,
+            Leaves::InBodies | Leaves::Nothing => bodies | Residue::WROTE,
         },
         Upkeep::Table { words, draws } => match names_leave(words, known) {
             true => Residue::ANYTHING,

@@ -368,6 +368,57 @@ fn who_looks_after_objects_leaves_what_they_do() {
     }
 }
 
+/// Knows that writing `checked` runs a function in PL/pgSQL.
+struct Compiled;
+
+impl Remains for Compiled {
+    fn leaves(&self, name: &[u8]) -> Leaves {
+        Mine.leaves(name)
+    }
+
+    fn draws(&self, name: &[u8]) -> bool {
+        Mine.draws(name)
+    }
+
+    fn is_harmless(&self, name: &[u8]) -> bool {
+        Mine.is_harmless(name)
+    }
+
+    fn has_bodies(&self) -> bool {
+        true
+    }
+
+    fn compiles(&self, name: &[u8]) -> Compiles {
+        match name == b"checked" || name == ANY_NAME {
+            true => Compiles::WhenWritten,
+            false => Compiles::Nothing,
+        }
+    }
+
+    fn fires(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn functions_that_run_for_who_looks_after_objects_are_kept_under_other_names() {
+    let written = Residue::WROTE | Residue::KEPT;
+    for (text, left) in [
+        (
+            "insert into checked values (1)",
+            written | Residue::COMPILED,
+        ),
+        ("analyze checked", Residue::ANYTHING),
+        ("create index on checked (a)", Residue::ANYTHING),
+        ("vacuum", Residue::ANYTHING),
+        ("analyze t", written),
+        ("grant select on checked to a", Residue::NOTHING),
+    ] {
+        let survey = survey(text.as_bytes(), &Nothing);
+        assert_eq!(residue(text.as_bytes(), &survey, &Compiled), left, "{text}");
+    }
+}
+
 #[test]
 fn who_looks_after_objects_may_leave_anything_by_what_they_are() {
     for text in [

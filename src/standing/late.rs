@@ -32,7 +32,7 @@ pub(super) struct Late {
     overflows: bool,
     /// What functions of users leave in them, if there are any that have bodies.
     of_bodies: Residue,
-    /// There was a definition, which leaves nothing if no event trigger runs.
+    /// There was a definition or the like, which leaves nothing if no event trigger runs.
     defines: bool,
 }
 
@@ -136,6 +136,10 @@ impl Late {
         for (name, used) in &self.uses {
             hazards |= known.of(name);
             if known.compiles(name).by(used.writes) {
+                // Who looks after objects may run it as nobody else does.
+                if self.defines {
+                    return Residue::ANYTHING;
+                }
                 residue |= Residue::COMPILED;
             }
             let may_leave = match known.leaves(name) {

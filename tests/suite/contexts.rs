@@ -504,9 +504,15 @@ fn a_reload_in_the_middle_of_a_way_is_noticed() {
     };
     (0..3).for_each(|_| assert_eq!(digits(), "0.123x"));
     reload(&mut other, "ALTER SYSTEM SET extra_float_digits = -15");
-    // A look may take as long as the machine is busy.
-    assert!((0..100).any(|_| digits() == "0.1x"), "{}", proxy.summary());
-    (0..3).for_each(|_| assert_eq!(digits(), "0.1x"));
+    // The busier the machine, the longer a look takes, and the later comes the next. Until then an
+    // audit may have the plan made anew.
+    let mut in_a_row = 0;
+    let is_noticed = (0..200).any(|_| {
+        in_a_row = if digits() == "0.1x" { in_a_row + 1 } else { 0 };
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        in_a_row == 5
+    });
+    assert!(is_noticed, "{}", proxy.summary());
     assert!(proxy.converted() > 30, "{}", proxy.summary());
 }
 
