@@ -6,11 +6,11 @@
 
 use super::answer::Answer;
 use super::candidate::{Candidate, Charge, Proven, positions};
-use super::lists::{self, Lists};
+use super::lists;
 use super::proof::{self, Hidden, Meaning, Plan};
 use super::state::{About, Exposure, Questions, Step};
 use super::topic::Topic;
-use super::{Env, catalog, chosen, keys, lengths, question, travel};
+use super::{Env, catalog, chosen, keys, question, travel};
 use crate::convert::Strictness;
 use crate::reason::Reason;
 use crate::sql::eligible::{self, Eligible};
@@ -273,7 +273,7 @@ fn generic_explained(
     };
     visibility.knows_text(&topic.text, &env.lent.scan, eligible);
     visibility.shares(shared.as_deref());
-    let found = lists::of_plan(
+    let lists = lists::of_plan(
         &visibility,
         &guards,
         (candidate.statement.recipe(), dialect.server_major),
@@ -282,16 +282,10 @@ fn generic_explained(
         generic,
         visibility: Box::new(visibility),
         guards,
+        lists,
         meaning,
     };
-    match found {
-        Lists::Nothing => keys::begin(exposure, candidate, topic, env),
-        Lists::One(argument) => lengths::ask(argument, exposure, candidate, topic, env),
-        Lists::Weighed => {
-            let meaning = exposure.meaning;
-            chosen::ask_without_theorem(meaning, Hindrance::List, candidate, topic, env)
-        }
-    }
+    keys::begin(exposure, candidate, topic, env)
 }
 
 /// How long the plan is that says how much memory the statement takes: the generic one if that is

@@ -12,7 +12,7 @@ use super::proof;
 use super::question::Instead;
 use super::state::{About, Exposure, Listed, Step};
 use super::topic::Topic;
-use super::{Env, chosen, keys, lists, question};
+use super::{Env, chosen, lists, question};
 use crate::reason::Reason;
 use crate::statement::guard::{Check, Guard};
 use crate::statement::hindrance::Hindrance;
@@ -92,7 +92,7 @@ pub(super) fn answered(
             let check = Check::Elements(most);
             exposure.guards.push(Guard { argument, check });
             exposure.guards.sort_by_key(|guard| guard.argument);
-            keys::begin(exposure, candidate, topic, env)
+            chosen::ask(exposure, candidate, topic, env)
         }
         _ => chosen::ask_without_theorem(exposure.meaning, Hindrance::List, candidate, topic, env),
     }

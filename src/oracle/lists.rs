@@ -16,6 +16,10 @@
 //! whole numbers, so where two plans cost about the same, the best may change there and back.
 //! Outside an index, a list of constants may be searched by a hash table, which a parameter never
 //! is (`convert_saop_to_hashed_saop` in `clauses.c`).
+//!
+//! None of that matters where a key is searched for one value beside the list (`WHERE id = 5 AND
+//! state IN ('new', 'paid')`): the theorem of one row says nothing about which plan there is, and
+//! the element that is found first or by a hash table is equal either way. So it is tried first.
 
 use super::answer::Answer;
 use super::proof::Visibility;
@@ -38,6 +42,7 @@ const HOLD_INTEGERS: [u32; 6] = [1007, 1028, 1021, 1016, 1022, 1231];
 const MERGES_ALTERNATIVES: u16 = 18;
 
 /// What lists there are in a statement whose generic plan may be trusted otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lists {
     /// None that matter.
     Nothing,

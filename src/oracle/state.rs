@@ -5,6 +5,7 @@
 
 use super::answer::Answer;
 use super::candidate::{Candidate, Proven};
+use super::lists::Lists;
 use super::proof::{Meaning, Plan, Visibility};
 use super::settings::Rights;
 use crate::statement::database::{Glance, Made, NamesClaim};
@@ -86,6 +87,8 @@ pub(super) struct Exposure {
     pub(super) generic: Plan,
     pub(super) visibility: Box<Visibility>,
     pub(super) guards: Vec<Guard>,
+    /// The lists that keep another plan from being the generic one.
+    pub(super) lists: Lists,
     /// What the statement means by any plan, if the server may choose one.
     pub(super) meaning: Option<Box<Meaning>>,
 }
