@@ -53,16 +53,18 @@
 //!   types of the server's (fact `k`). What is unique by the index's own equality and collation is
 //!   searched by them. Or else such a key is compared in full beside another index: then its
 //!   columns are told by their names (facts `k`, `n`), and all equalities are one, because no
-//!   collation of the database finds different strings equal (facts `c`). Only that by which the
-//!   table itself is read counts, not by what its rows are joined. No key of local times or of days
-//!   is searched for a moment, whose equality is not the key's.
+//!   collation of the database finds different strings equal (facts `c`). That by which the table
+//!   itself is read counts, and that by which its rows are joined with one that is found without
+//!   it; a table needs no key of which it is only looked whether it has a row (`keyed`). No key of
+//!   local times or of days is searched for a moment, whose equality is not the key's.
 //! - Nodes above give at most one row of one; the plan shows it.
 //! - A plan that visits other rows computes with them nothing that could fail or tell: conditions
-//!   are comparisons of columns with constants or each other, joined by AND, OR and NOT, of types
-//!   for which every comparison has a result (facts `c`); for these the names in the plan must be
-//!   the tables' (facts `n`: each table read is one that the text names, none is renamed, and there
-//!   are no others). No local time is compared with a moment (`searches_for_moments`). With more
-//!   than one table, results below the join are plain columns.
+//!   are comparisons of columns with constants, lists or each other, joined by AND, OR and NOT, of
+//!   types for which every comparison has a result (facts `c`), or LIKE of the server's own (fact
+//!   `l`); for these the names in the plan must be the tables' (facts `n`: each table read is one
+//!   that the text names, none is renamed, and there are no others; of what is named and not read
+//!   fact `r` says that it is a table). No local time is compared with a moment
+//!   (`searches_for_moments`). With more than one table, results below the join are plain columns.
 //! - No predicate is locked: the transaction is not serializable, which the default says (fact `s`)
 //!   and the session looks out for ([`Terms::one_row`](crate::statement::Terms)).
 //!

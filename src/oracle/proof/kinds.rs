@@ -8,6 +8,9 @@ pub(super) const TABLE_SCANS: [&str; 4] = [
     "Bitmap Heap Scan",
 ];
 
+/// Nodes below a "Bitmap Heap Scan", whose conditions it repeats.
+pub(super) const BITMAPS: [&str; 3] = ["Bitmap Index Scan", "BitmapAnd", "BitmapOr"];
+
 /// Nodes that give at most one row if those below them do, and read nothing by themselves.
 pub(super) const SINGLE: [&str; 15] = [
     "Result",

@@ -194,7 +194,7 @@ impl Meaning {
             known.is_some_and(|known| match need {
                 Need::Known => true,
                 Need::Ordered => known.is_total,
-                Need::Text => known.is_total && known.is_text && known.is_bytewise,
+                Need::Text => known.is_matched(),
             })
         };
         // Which of them are compared with which is not looked at.

@@ -49,6 +49,8 @@ pub(super) struct Condition {
     /// The number of the table that is read with this condition; `None` if rows that were read are
     /// joined or left out by it.
     pub scan: Option<usize>,
+    /// The node that joins rows by it, or leaves them out.
+    pub join: Option<usize>,
 }
 
 /// What all expressions of a node come to.
@@ -219,6 +221,15 @@ impl Condition {
             && other.is_none_or(|other| other.alias != alias)
     }
 
+    /// The column of the table with this alias of which a row can only have one value.
+    pub(super) fn one_value(&self, alias: &str) -> Option<&Column> {
+        let other = self.other.as_ref();
+        match self.is_one_value(alias) {
+            true => Some(&self.column),
+            false => other.filter(|it| it.alias == alias && self.column.alias != alias),
+        }
+    }
+
     const fn shown(column: Column) -> Self {
         Self {
             column,
@@ -230,6 +241,7 @@ impl Condition {
             instant: None,
             is_searched: false,
             scan: None,
+            join: None,
         }
     }
 }

@@ -42,6 +42,27 @@ pub(super) fn built_in() -> String {
     )
 }
 
+/// Asks the same of what matches patterns (fact `l`).
+pub(super) fn patterns() -> String {
+    format!(
+        "; SELECT 'l', '0', '', '' WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_operator o \
+         WHERE o.oprname OPERATOR(pg_catalog.=) \
+         ANY ('{{~~,!~~,~~*,!~~*}}'::pg_catalog.name[]) \
+         AND o.oprleft OPERATOR(pg_catalog.<) {USERS} \
+         AND o.oid OPERATOR(pg_catalog.>=) {MADE})"
+    )
+}
+
+/// Asks whether the relation with this OID, which the text names, is a table (fact `r`). Nothing is
+/// locked by looking.
+pub(super) fn is_table(index: usize, oid: &str) -> String {
+    format!(
+        "; SELECT 'r', '{index}', '', '' FROM pg_catalog.pg_class t \
+         WHERE t.oid OPERATOR(pg_catalog.=) {oid}::pg_catalog.oid \
+         AND t.relkind OPERATOR(pg_catalog.=) ANY ('{{r,p}}'::pg_catalog.\"char\"[])"
+    )
+}
+
 /// Asks the same of functions of time, and of adding to it (fact `t`).
 pub(super) fn clocks() -> String {
     format!(
@@ -53,7 +74,8 @@ pub(super) fn clocks() -> String {
           WHERE CASE WHEN o.oid OPERATOR(pg_catalog.<) {MADE} THEN false \
           ELSE o.oprname OPERATOR(pg_catalog.=) ANY ('{{+,-}}'::pg_catalog.name[]) \
           AND o.oprleft OPERATOR(pg_catalog.=) ANY ('{{1082,1114,1184}}'::pg_catalog.oid[]) \
-          AND o.oprright OPERATOR(pg_catalog.=) 1186::pg_catalog.oid END)",
+          AND o.oprright OPERATOR(pg_catalog.=) \
+          ANY ('{{20,21,23,1186}}'::pg_catalog.oid[]) END)",
         clocks = array(&[&CLOCKS[..], &INSTANTS].concat())
     )
 }

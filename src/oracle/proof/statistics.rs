@@ -10,11 +10,14 @@
 //! by keys 0.6 and 2.4, a range 0.3 and 1.3, common values 1.0 and 3.3. With joins it was 1.5 and
 //! 4.0, 1.8 and 4.5, 0.8 and 2.2, 1.1 and 4.8.
 
+mod known;
+
+pub(super) use self::known::Known;
+
 use super::super::catalog::quoted;
 use super::plan;
 use super::premises::{self, MADE, USERS, array};
 use crate::sql::eligible::Named;
-use crate::sql::oid;
 
 /// The tables of a plan, by schema and name as the catalog has them.
 #[derive(Debug, Default)]
@@ -81,6 +84,8 @@ pub(super) enum Fact<'a> {
     Unserializable,
     /// The table that the text names; it is none of the plan's if the fact is missing.
     Named { name: usize, table: usize },
+    /// What the text names so is a table, and nothing else is read in its place.
+    Table { name: usize },
     /// A column of a unique key: the index, how many columns it has, and the type of this one.
     KeyColumn {
         table: usize,
@@ -106,25 +111,6 @@ pub(super) enum Fact<'a> {
     },
 }
 
-/// What is known of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Known {
-    /// Its type.
-    pub declared: u32,
-    /// The same, but that of text for an enumeration.
-    pub type_oid: u32,
-    /// Comparing any two of its values has a result.
-    pub is_total: bool,
-    /// Its collation; 0 if it has none.
-    pub collation: u32,
-    /// No two values of it are equal that are not the same.
-    pub is_bytewise: bool,
-    /// It is text itself, or varchar, so that a cast to text does nothing.
-    pub is_text: bool,
-    /// Equality with it is estimated by nothing but its common values, all of which may be seen.
-    pub is_estimated: bool,
-}
-
 impl<'a> Fact<'a> {
     /// Reads the four columns of one row.
     pub(super) fn read(row: &'a [String]) -> Option<Self> {
@@ -142,6 +128,7 @@ impl<'a> Fact<'a> {
                 name: table,
                 table: first.parse().ok()?,
             },
+            "r" => Self::Table { name: table },
             "k" => Self::key_column(table, first, second)?,
             "p" => Self::Plain {
                 table,
@@ -172,44 +159,6 @@ impl<'a> Fact<'a> {
             columns: columns.parse().ok()?,
             declared: declared.parse().ok()?,
             name: plan::unquoted(name),
-        })
-    }
-}
-
-/// None, that of the database, `C` and `POSIX`: by each of these any two texts can be compared.
-const COLLATIONS: [u32; 4] = [0, DEFAULT_COLLATION, 950, 951];
-const DEFAULT_COLLATION: u32 = 100;
-
-impl Known {
-    /// Whether it is told by which collation the two are compared: of two that are neither the same
-    /// nor the database's, one would have to be named (`select_common_collation` in
-    /// `parse_collate.c`).
-    pub(super) const fn agrees_with(&self, other: &Self) -> bool {
-        self.collation == other.collation || self.follows() || other.follows()
-    }
-
-    const fn follows(&self) -> bool {
-        matches!(self.collation, 0 | DEFAULT_COLLATION)
-    }
-
-    /// Reads the type, whether it is one that is known (`e` if it is an enumeration), its
-    /// collation, and the rest.
-    fn read(words: &str) -> Option<Self> {
-        let words: Vec<&str> = words.split(' ').collect();
-        let [declared, kind, collation, bytewise, text, estimated] = words[..] else {
-            return None;
-        };
-        let collation = collation.parse().ok()?;
-        let declared = declared.parse().ok()?;
-        let (is_known, is_bytewise) = (matches!(kind, "t" | "e"), bytewise == "t");
-        Some(Self {
-            declared,
-            type_oid: if kind == "e" { oid::TEXT } else { declared },
-            is_total: is_known && COLLATIONS.contains(&collation),
-            collation,
-            is_bytewise,
-            is_text: text == "t",
-            is_estimated: is_known && is_bytewise && estimated == "t",
         })
     }
 }
@@ -256,6 +205,10 @@ pub(super) struct Subject<'a> {
     pub tables: &'a Tables,
     /// The tables the text names.
     pub named: &'a [Named],
+    /// Some of them may not be read.
+    pub removes: bool,
+    /// Patterns are matched.
+    pub matches: bool,
     /// What looks like the server's own has been found to be that.
     pub knows_built_in: bool,
     /// Functions of time are relied on.
@@ -299,7 +252,11 @@ pub(super) fn keys_query(of: &Subject<'_>) -> String {
         index = of.tables.index_of("i.indrelid"),
         oids = of.tables.oids(),
     );
-    premises(of) + &keys + &columns_query(of, "false")
+    let patterns = match of.matches {
+        true => premises::patterns(),
+        false => String::new(),
+    };
+    premises(of) + &patterns + &keys + &columns_query(of, "false")
 }
 
 /// Asks how equality with these columns is estimated.
@@ -360,14 +317,7 @@ pub(super) fn statistics_query(of: &Subject<'_>) -> String {
 
 /// Asks what it needs that conditions on these columns have a result for every row there is.
 pub(super) fn meaning_query(of: &Subject<'_>) -> String {
-    let patterns = format!(
-        "; SELECT 'l', '0', '', '' WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_operator o \
-         WHERE o.oprname OPERATOR(pg_catalog.=) \
-         ANY ('{{~~,!~~,~~*,!~~*}}'::pg_catalog.name[]) \
-         AND o.oprleft OPERATOR(pg_catalog.<) {USERS} \
-         AND o.oid OPERATOR(pg_catalog.>=) {MADE})"
-    );
-    premises(of) + &patterns + &columns_query(of, "false")
+    premises(of) + &premises::patterns() + &columns_query(of, "false")
 }
 
 /// Asks what all theorems rest on, and which tables the text names.
@@ -389,6 +339,9 @@ fn premises(of: &Subject<'_>) -> String {
         let oid = format!("pg_catalog.to_regclass({})", quoted(&named.name));
         let table = of.tables.index_of(&format!("{oid}::pg_catalog.oid"));
         query += &format!("; SELECT 'n', '{index}', {table}, ''");
+        if of.removes {
+            query += &premises::is_table(index, &oid);
+        }
     }
     query
 }
@@ -463,6 +416,8 @@ pub(in crate::oracle) fn questions() -> Vec<String> {
     let of = Subject {
         tables: &tables,
         named: &named,
+        removes: true,
+        matches: true,
         knows_built_in: false,
         tells_time: true,
         made: &[16_384, 20_000],
@@ -472,6 +427,8 @@ pub(in crate::oracle) fn questions() -> Vec<String> {
     let nothing = Subject {
         tables: &Tables::default(),
         named: &[],
+        removes: false,
+        matches: false,
         knows_built_in: false,
         tells_time: false,
         made: &[],

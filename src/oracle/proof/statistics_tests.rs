@@ -1,6 +1,7 @@
 //! Which facts are asked for, and how they are read.
 
 use super::*;
+use crate::sql::oid;
 
 #[test]
 fn names_are_quoted_for_the_server() {
@@ -45,21 +46,27 @@ fn a_key_is_a_whole_btree_of_known_types() {
 
 #[test]
 fn what_is_known_or_not_needed_is_not_asked_for() {
-    let asks = |knows_built_in, tells_time| {
+    let named = [Named {
+        name: "t".to_owned(),
+        alias: "t".to_owned(),
+    }];
+    let asks = |knows_built_in, tells_time, more| {
         let question = keys_query(&Subject {
             tables: &Tables::default(),
-            named: &[],
+            named: &named,
+            removes: more,
+            matches: more,
             knows_built_in,
             tells_time,
             made: &[],
             lists_made: false,
             columns: &[],
         });
-        ["'b'", "'t'"].map(|fact| question.contains(&format!("SELECT {fact}")))
+        ["'b'", "'t'", "'r'", "'l'"].map(|fact| question.contains(&format!("SELECT {fact}")))
     };
-    assert_eq!(asks(false, false), [true, false]);
-    assert_eq!(asks(false, true), [true, true]);
-    assert_eq!(asks(true, false), [false, false]);
+    assert_eq!(asks(false, false, false), [true, false, false, false]);
+    assert_eq!(asks(false, true, false), [true, true, false, false]);
+    assert_eq!(asks(true, false, true), [false, false, true, true]);
 }
 
 #[test]

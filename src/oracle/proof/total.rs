@@ -73,6 +73,12 @@ fn comparison(tokens: &[Token<'_>]) -> Option<Vec<(Column, Need)>> {
         {
             (Need::Text, None)
         }
+        // What is different is not equal by the `=` of the type, or NULL where the other is not.
+        [Word("IS"), Word("DISTINCT"), Word("FROM"), other @ ..] => {
+            let (right, rest) = operand(other)?;
+            rest.is_empty().then_some(())?;
+            (Need::Ordered, right)
+        }
         [Operator(operator), other @ ..] if COMPARISONS.contains(operator) => {
             let (right, rest) = operand(other)?;
             rest.is_empty().then_some(())?;
@@ -121,6 +127,15 @@ mod tests {
             ("t.done", vec![("done", Known)]),
             ("(NOT t.done)", vec![("done", Known)]),
             ("(t.a IS NOT NULL)", vec![("a", Known)]),
+            ("(t.a IS DISTINCT FROM $1)", vec![("a", Ordered)]),
+            (
+                "(NOT ((t.b)::text IS DISTINCT FROM $2))",
+                vec![("b", Ordered)],
+            ),
+            (
+                "(t.a IS DISTINCT FROM u.b)",
+                vec![("a", Ordered), ("b", Ordered)],
+            ),
             ("(t.done IS NOT TRUE)", vec![("done", Known)]),
             (
                 "((t.a = 5) AND (t.done OR (NOT ((t.c < $1) OR (t.b ~~ $2)))))",
@@ -143,6 +158,10 @@ mod tests {
             "((t.a)::integer = $1)",
             "(t.a ~ $2)",
             "(t.a ~~ t.b)",
+            "(t.a IS DISTINCT FROM f(t.b))",
+            "((1 / t.a) IS DISTINCT FROM $1)",
+            "(t.a IS DISTINCT FROM)",
+            "(t.a IS DISTINCT FROM $1 $1)",
             "(t.a ~~ 'x\\'::text)",
             "(t.a ~~ lower('x'::text))",
             "(t.a OPERATOR(public.=) $1)",

@@ -3,8 +3,10 @@
 mod growth;
 mod hindered;
 mod inline;
+mod keyed;
 mod listed;
 mod moments;
+mod named;
 mod needs;
 mod nodes;
 mod partial;
@@ -13,6 +15,7 @@ mod shared;
 pub(super) use self::nodes::{is_only_child, is_plain};
 
 use self::inline::Kept;
+use self::keyed::{Place, is_looked_up, place};
 use self::nodes::{computes_below_a_join, is_single, orders_by_estimate};
 use super::align::{Aligned, Node};
 use super::kinds::{JOINS, ONLY_WAYS, SHARING, TABLE_SCANS};
@@ -24,7 +27,6 @@ use crate::oracle::answer::Answer;
 use crate::sql::eligible::{Eligible, Named};
 use crate::statement::apart::{MAX_APART, can_tell};
 use crate::statement::common_values::Common;
-use std::collections::BTreeSet;
 
 /// What the answer depends on, of one plan.
 #[derive(Debug)]
@@ -85,6 +87,8 @@ pub(super) struct Scan {
     keys: usize,
     /// Some column is compared with one value.
     is_narrow: bool,
+    /// How many of its rows there may be, by where it stands.
+    place: Place,
 }
 
 /// An argument that a column of a table is compared with.
@@ -136,13 +140,14 @@ impl Visibility {
             appends: nodes.iter().any(|node| node.kind.contains("Append")),
             shows_growth: growth::could_show(nodes),
         };
-        for node in nodes {
-            exposure.add(node, nodes);
+        for index in 0..nodes.len() {
+            exposure.add(index, nodes);
         }
         exposure
     }
 
-    fn add(&mut self, node: &Node<'_>, nodes: &[Node<'_>]) {
+    fn add(&mut self, index: usize, nodes: &[Node<'_>]) {
+        let Some(node) = nodes.get(index) else { return };
         let mut found = plan::conditions(node);
         let is_table = TABLE_SCANS.contains(&node.kind);
         let is_chain = nodes.iter().all(|other| is_only_child(other, nodes));
@@ -150,19 +155,20 @@ impl Visibility {
         if is_table || !is_chain {
             self.multiplies |= found.does_more || !self.takes_needs(&found.others);
         }
-        self.multiplies |= !(is_table || is_single(node));
+        self.multiplies |= !(is_table || is_single(node) || is_looked_up(index, nodes));
         self.weighed.append(&mut found.weighed);
         if !is_table {
             let compared = found.known.iter().flat_map(|c| &c.arguments);
             self.weighed.extend(compared);
             if !is_chain {
+                found.known.iter_mut().for_each(|it| it.join = Some(index));
                 self.conditions.extend(found.known);
             }
             return;
         }
         let number = Some(self.scans.len());
         found.known.iter_mut().for_each(|it| it.scan = number);
-        let scan = self.scan(node, &found.known);
+        let scan = self.scan(node, &found.known, place(index, nodes));
         let unfollowed = found.known.iter().filter(|condition| {
             condition.test == Test::Ordered || condition.column.alias != scan.alias
         });
@@ -172,7 +178,7 @@ impl Visibility {
         self.conditions.extend(found.known);
     }
 
-    fn scan(&mut self, node: &Node<'_>, conditions: &[Condition]) -> Scan {
+    fn scan(&mut self, node: &Node<'_>, conditions: &[Condition], place: Place) -> Scan {
         let alias = text(node.facts, "Alias");
         let narrow = || conditions.iter().filter(|c| c.is_one_value(alias));
         let keys = narrow().filter(|condition| condition.is_searched);
@@ -188,6 +194,7 @@ impl Visibility {
             index: text(node.facts, "Index Name").to_owned(),
             keys: keys.len(),
             is_narrow: narrow().next().is_some(),
+            place,
         }
     }
 
@@ -226,8 +233,7 @@ impl Visibility {
 
     /// Asks what a theorem of one way or of one row needs; `None` if it cannot be either.
     pub(in crate::oracle) fn keys_question(&self) -> Option<Vec<u8>> {
-        let may_be_single = !self.multiplies && self.scans.iter().all(|scan| scan.is_narrow);
-        if !self.only_way && !may_be_single {
+        if !self.only_way && !self.may_be_single() {
             return None;
         }
         let columns = self.columns(&self.conditions);
@@ -240,6 +246,8 @@ impl Visibility {
         Subject {
             tables: &self.tables,
             named: self.named(),
+            removes: self.may_remove(),
+            matches: self.matches(),
             knows_built_in: self.knows_built_in,
             tells_time: self.tells_time,
             made: &self.made,
@@ -262,7 +270,7 @@ impl Visibility {
             key.is_some_and(|names| names.len() == scan.keys)
         };
         let by_index = self.scans.iter().all(keys);
-        let by_name = || (0..self.scans.len()).all(|number| self.has_key(number, &facts));
+        let by_name = || self.have_keys(&facts);
         // Beside the keys, which are known by their index, columns must be known by their names.
         let mut others = self.conditions.iter();
         let others: Vec<_> = others
@@ -277,36 +285,6 @@ impl Visibility {
             && (by_index || by_name())
             && others.iter().all(safe)
             && self.has_needs(&facts)
-    }
-
-    /// Whether all columns of a key are compared with one value each, by an equality that is the
-    /// key's: that of their type, where no collation has another. Rows of outer and anti joins are
-    /// kept that a condition of the join does not hold for, and two tables may be joined by keys of
-    /// each other; so what counts is by what the table itself is read.
-    fn has_key(&self, number: usize, facts: &[Fact<'_>]) -> bool {
-        let Some(scan) = self.scans.get(number) else {
-            return false;
-        };
-        let is_compared = |name: &str| {
-            let mut compared = self.conditions.iter();
-            compared.any(|condition| {
-                let known = self.column(&condition.column, facts);
-                condition.scan == Some(number)
-                    && condition.is_one_value(&scan.alias)
-                    && condition.column.name == name
-                    && known.is_some_and(|known| known.is_total && known.is_bytewise)
-            })
-        };
-        let indexes = facts.iter().filter_map(|fact| match fact {
-            Fact::KeyColumn { table, index, .. } if *table == scan.table => Some(*index),
-            _ => None,
-        });
-        // Each once: a key may have many columns.
-        let indexes: BTreeSet<&str> = indexes.collect();
-        indexes.into_iter().any(|index| {
-            let names = statistics::key(scan.table, index, facts);
-            names.is_some_and(|names| names.into_iter().all(is_compared))
-        })
     }
 
     /// Whether it is by this condition that an index is searched for one value of an argument.
@@ -414,29 +392,6 @@ impl Visibility {
             }
             _ => None,
         })
-    }
-
-    /// Whether the names in the plan are those of the tables: each table that is read is one that
-    /// the text names, by the same alias and without names for its columns, and there are no
-    /// others.
-    pub(super) fn is_named(&self, facts: &[Fact<'_>]) -> bool {
-        let named = self.named();
-        let is_read = |(index, named): (usize, &Named)| {
-            let mut scans = self.scans.iter().filter(|scan| scan.alias == named.alias);
-            let table = facts.iter().find_map(|fact| match fact {
-                Fact::Named { name, table } => (*name == index).then_some(*table),
-                _ => None,
-            });
-            let scan = scans.next().map(|scan| scan.table);
-            scan.is_some() && scan == table && scans.next().is_none()
-        };
-        self.named.is_some()
-            && named.len() == self.scans.len()
-            && named.iter().enumerate().all(is_read)
-    }
-
-    pub(super) fn named(&self) -> &[Named] {
-        self.named.as_deref().unwrap_or_default()
     }
 
     /// The columns in these conditions, each with its table.

@@ -8,6 +8,9 @@ use crate::sql::oid;
 use crate::statement::guard::{Check, Guard};
 use crate::statement::hindrance::Hindrance;
 
+#[path = "visibility/keyed_tests.rs"]
+mod keyed_tests;
+
 /// The judgement on a text that reads these tables, as `name alias`, and limits itself so often.
 fn judged(tables: &[&str], limits: usize) -> Eligible {
     let named = tables.iter().map(|table| {

@@ -74,6 +74,9 @@ pub(super) fn shifted(
         Instant::Moment => Instant::Moment,
         Instant::Local | Instant::Day => Instant::Local,
     };
+    if let Some(shifted) = by_days(from, by, types) {
+        return Some(shifted);
+    }
     match by.parameters[..] {
         [argument] if by.is_bare() && types.get(argument) == Some(&oid::INTERVAL) => {
             let check = Check::Interval;
@@ -86,4 +89,24 @@ pub(super) fn shifted(
         }
         _ => None,
     }
+}
+
+/// The most days that a day is shifted by: some 2,700 years, which leads to where every type of
+/// times has a moment (`date_pli` and `date_mii` in `date.c`, which take an `integer`).
+const DAYS: u64 = 1_000_000;
+
+/// What so many days before the present one or behind it are.
+fn by_days(from: &Constant, by: &Constant, types: Types<'_>) -> Option<(Instant, Vec<Guard>)> {
+    if from.instant != Some(Instant::Day) {
+        return None;
+    }
+    let guards = match by.parameters[..] {
+        [] => by.number.filter(|days| *days <= DAYS).map(|_| Vec::new())?,
+        [argument] if by.is_bare() && types.get(argument) == Some(&oid::INT4) => {
+            let check = Check::Natural(DAYS);
+            vec![Guard { argument, check }]
+        }
+        _ => return None,
+    };
+    Some((Instant::Day, guards))
 }

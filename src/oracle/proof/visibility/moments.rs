@@ -29,8 +29,9 @@ impl Visibility {
                     Some(other) => may_be_moment(declared(other)) || may_be_moment(own),
                     // Whatever column it is, a key may be searched for one value.
                     None if condition.test != Test::Equal && !own.is_none_or(is_local) => false,
-                    // What type a constant has that is no argument is known of an instant alone.
-                    None if condition.arguments.is_empty() => {
+                    // What type a constant has that is no argument is known of an instant alone,
+                    // whatever it is shifted by.
+                    None if condition.arguments.is_empty() || condition.instant.is_some() => {
                         may_be_moment(condition.instant.map(Instant::oid))
                     }
                     // A function of an argument may make a moment of it.

@@ -11,10 +11,7 @@ impl Visibility {
     /// Takes note of what these conditions need; false if one need not have a result.
     pub(super) fn takes_needs(&mut self, conditions: &[&[Token<'_>]]) -> bool {
         conditions.iter().all(|tokens| {
-            // That what matches patterns is the server's own is not asked here.
-            let needs = total::needs(tokens);
-            let needs = needs.filter(|all| all.iter().all(|(_, need)| *need != Need::Text));
-            needs.is_some_and(|needs| {
+            total::needs(tokens).is_some_and(|needs| {
                 self.needs.extend(needs);
                 true
             })
@@ -42,13 +39,16 @@ impl Visibility {
             let known = self.column(column, facts);
             known.is_some_and(|known| match need {
                 Need::Known => true,
-                Need::Ordered | Need::Text => known.is_total,
+                Need::Ordered => known.is_total,
+                Need::Text => known.is_matched(),
             })
         };
         // Which of them are compared with which is not looked at.
         let known = self.needed(facts);
         let agree = |one: &&Known| known.iter().all(|other| one.agrees_with(other));
-        self.needs.iter().all(is_met) && known.iter().all(agree)
+        (!self.matches() || facts.contains(&Fact::Patterns))
+            && self.needs.iter().all(is_met)
+            && known.iter().all(agree)
     }
 
     /// Whether such a condition may compare a local time with a moment, among arguments of these
@@ -56,6 +56,11 @@ impl Visibility {
     pub(in crate::oracle) fn may_mix_needs(&self, answer: &Answer, kinds: &[u32]) -> bool {
         let facts: Vec<_> = facts_in(answer).collect();
         self.may_mix_moments(&self.needed(&facts), kinds)
+    }
+
+    /// Whether patterns are matched.
+    pub(super) fn matches(&self) -> bool {
+        self.needs.iter().any(|(_, need)| *need == Need::Text)
     }
 
     fn needed<'f>(&self, facts: &'f [Fact<'_>]) -> Vec<&'f Known> {
