@@ -56,6 +56,8 @@ mod plans;
 mod pooling;
 // Rows of many values with functions of time in them.
 mod moments;
+// What applications write beside a key.
+mod applications;
 // What partial indexes say of columns that are joined.
 mod partial;
 // Statements whose plans look alike for some values and are not for others.
