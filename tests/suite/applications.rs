@@ -13,9 +13,9 @@ const fn decides(round: usize) -> bool {
 /// Orders with their customers, few enough to be read at a glance, and their items. One order of
 /// ten has the common state.
 const SHOP: &str = "CREATE TABLE kinds (id int PRIMARY KEY, name text, rank int); \
-    INSERT INTO kinds SELECT g, 'k' || g, g % 3 FROM generate_series(1, 9) g; \
+    INSERT INTO kinds SELECT g, 'k' || g, g % 3 FROM generate_series(1, 90) g; \
     CREATE TABLE customers (id int PRIMARY KEY, email varchar(80) UNIQUE, kind int); \
-    INSERT INTO customers SELECT g, 'e' || g || '@x', g % 12 FROM generate_series(1, 2000) g; \
+    INSERT INTO customers SELECT g, 'e' || g || '@x', g % 120 FROM generate_series(1, 2000) g; \
     CREATE TABLE orders (id int PRIMARY KEY, customer int, state varchar(20), coupon text, \
     day date); INSERT INTO orders SELECT g, 1 + g % 2500, \
     CASE WHEN g % 10 = 0 THEN 'open' ELSE 's' || g % 1999 END, \
@@ -150,6 +150,8 @@ fn a_row_joined_by_the_key_of_a_small_table_is_planned_once() {
          WHERE c.email = 'e?@x'",
         "SELECT c.email, k.name FROM customers c LEFT JOIN kinds k ON k.id = c.kind \
          WHERE c.email = 'e?@x'",
+        "SELECT c.email, k.name FROM customers c LEFT OUTER JOIN kinds k ON (k.id = c.kind) \
+         WHERE c.id = ? LIMIT 1",
         "SELECT o.id, c.email, k.name, k.rank FROM orders o \
          JOIN customers c ON c.id = o.customer JOIN kinds k ON k.id = c.kind \
          WHERE o.id = ? AND o.state = '$' AND k.rank <> 2",

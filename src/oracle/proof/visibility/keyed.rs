@@ -49,7 +49,9 @@ pub(super) fn place(index: usize, nodes: &[Node<'_>]) -> Place {
             let is_given = is_outer && parent.kind == "Nested Loop";
             match (text(parent.facts, "Join Type"), is_outer) {
                 ("Semi" | "Anti", false) if is_passed && !marks => return Place::Any,
-                ("Inner", _) | ("Left", false) if is_next && is_passed && !is_given => {
+                ("Inner", _) | ("Left", false) | ("Right", true)
+                    if is_next && is_passed && !is_given =>
+                {
                     found = Place::Joined(above);
                 }
                 _ => {}

@@ -20,6 +20,16 @@ fn of(plan: &str) -> Visibility {
     exposure(plan, &judged(&["t", "u"], 0))
 }
 
+/// All of `t`, joined with a row of `u` that is found by its key. (Tables are numbered as they are
+/// read.)
+fn found_last(node: &str) -> String {
+    format!(
+        "{node}\n  Output: $2, $3\n  Hash Cond: (t.id = u.t)\n  -> Seq Scan on public.t\n    \
+         Output: t.a\n    Filter: (t.a <> 5)\n  -> Hash\n    \
+         -> Index Scan using uk on public.u\n      Output: u.t\n      Index Cond: (u.id = $1)"
+    )
+}
+
 const READ: &str = "Seq Scan on public.u\n    Output: u.t";
 
 /// With a row that is found by its key at most one is joined by a key of its own table, however
@@ -43,11 +53,9 @@ fn a_row_that_is_joined_by_its_key_is_one() {
         joined("Hash Join", "Hash Cond: (t.a = u.id)", &hashed),
         joined("Hash Left Join", "Hash Cond: (t.a = u.id)", &hashed),
         joined("Merge Join", "Merge Cond: (t.a = u.id)", &all_of_u("Sort")),
-        // Tables are numbered as they stand in the plan.
-        "Hash Join\n  Output: $2, $3\n  Hash Cond: (t.id = u.t)\n  \
-         -> Seq Scan on public.t\n    Output: t.a\n    Filter: (t.a <> 5)\n  -> Hash\n    \
-         -> Index Scan using uk on public.u\n      Output: u.t\n      Index Cond: (u.id = $1)"
-            .to_owned(),
+        found_last("Hash Join"),
+        found_last("Hash Right Join"),
+        found_last("Merge Right Join"),
     ] {
         let found = of(&plan);
         assert!(found.keys_question().is_some(), "{plan}");
@@ -80,6 +88,9 @@ fn what_is_joined_otherwise_may_be_many() {
          -> Seq Scan on public.t\n    Output: t.a\n  -> Index Scan using uk on public.u\n    \
          Output: u.t\n    Index Cond: (u.id = $1)"
             .to_owned(),
+        found_last("Hash Left Join"),
+        found_last("Hash Full Join"),
+        found_last("Hash Join\n  Join Type: Right Anti"),
         // It is not rows of `u` that are joined.
         joined(
             "Nested Loop",
