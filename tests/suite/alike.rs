@@ -10,7 +10,16 @@ use std::time::{Duration, Instant};
 
 /// Clients that are alike, on a database in which this was made first.
 fn scene(count: usize, setup: &str) -> Scene {
-    let scene = Scene::new(count);
+    scene_with(count, setup, &[])
+}
+
+/// The same where somebody looks at the catalog however little is done.
+fn watched(count: usize, setup: &str) -> Scene {
+    scene_with(count, setup, &[("prepare_threshold", "1")])
+}
+
+fn scene_with(count: usize, setup: &str, changes: &[(&str, &str)]) -> Scene {
+    let scene = Scene::with(count, changes);
     scene.direct().run(setup);
     std::thread::sleep(Duration::from_millis(1_500));
     scene
@@ -368,8 +377,7 @@ fn who_has_looked_after_objects_is_like_others_again() {
     assert_ne!(unlike(&mut scene), 0);
 }
 
-/// All read, the first by a function, too, until what was defined is known: nobody looks for a
-/// database in which little is done.
+/// All read, the first by a function, too, until what was defined is known.
 fn reads_for_a_while(scene: &mut Scene) {
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(2) {
@@ -393,7 +401,7 @@ fn what_others_define_keeps_nobody_from_being_like_others() {
     ];
     let setup = "CREATE TABLE o (id int PRIMARY KEY, v text); \
         CREATE FUNCTION f() RETURNS text LANGUAGE sql AS 'SELECT text ''a'''";
-    let mut scene = scene(3, setup);
+    let mut scene = watched(3, setup);
     scene.all_read("t", 20);
     let mut other = Client::login(scene.proxy.address(), scene.database());
     for text in DEFINED {
@@ -413,7 +421,7 @@ fn what_was_defined_otherwise_meanwhile_may_have_left_something() {
     };
     let (quiet, loud) = (function("NULL"), function("PERFORM setseed(0.5)"));
     for during in [&[&loud][..], &[&loud, &quiet]] {
-        let mut scene = scene(3, &quiet);
+        let mut scene = watched(3, &quiet);
         scene.all_read("t", 20);
         let mut other = Client::login(scene.proxy.address(), scene.database());
         for text in during {
