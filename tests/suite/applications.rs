@@ -124,6 +124,26 @@ fn a_view_gives_its_columns_other_names_beside_a_join_that_is_left_out() {
     are_planned(&summary);
 }
 
+/// The same of a function in SQL, whose query stands in its place.
+#[test]
+fn a_function_gives_columns_other_names_beside_a_join_that_is_left_out() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, a int, b int, pad text); INSERT INTO t \
+        SELECT g, CASE WHEN g % 10 = 0 THEN 0 ELSE 1 + g % 1999 END, -g, repeat('x', 50) \
+        FROM generate_series(1, 20000) g; CREATE INDEX ON t (a, b); ANALYZE t; \
+        CREATE FUNCTION f() RETURNS TABLE (p int, q int) LANGUAGE sql STABLE AS \
+        'SELECT x.a, x.id FROM t AS x (a, id, b)'";
+    let summary = converts(setup, |client, round| {
+        if round.is_multiple_of(11) {
+            client.query("SET enable_bitmapscan = off");
+        }
+        let value = if decides(round) { 0 } else { 300 + round };
+        client.query(&format!(
+            "SELECT f.p FROM f() f LEFT JOIN t AS x ON x.id = f.p WHERE f.q = {value}"
+        ));
+    });
+    are_planned(&summary);
+}
+
 /// Whether it is left out may depend on the value.
 #[test]
 fn a_join_that_is_not_always_left_out_is_the_same() {

@@ -28,6 +28,8 @@ pub(super) struct Tables {
     ctes: Vec<Range>,
     limits: usize,
     is_renamed: bool,
+    /// A function stands for a table.
+    calls: bool,
     is_computed: bool,
 }
 
@@ -64,9 +66,16 @@ impl Tables {
             name, alias, args, ..
         } = factor
         else {
+            self.calls |= matches!(
+                factor,
+                TableFactor::Function { .. }
+                    | TableFactor::TableFunction { .. }
+                    | TableFactor::UNNEST { .. }
+            );
             return;
         };
         if args.is_some() {
+            self.calls = true;
             return;
         }
         match ranges(name, alias.as_ref()) {
@@ -75,7 +84,9 @@ impl Tables {
         }
     }
 
-    /// The tables, `None` if columns may have other names than their tables give them.
+    /// The tables, `None` if columns may have other names than their tables give them: in the place
+    /// of a function in SQL there may be tables that it calls as it likes
+    /// (`inline_set_returning_function` in `clauses.c`).
     pub(super) fn named(&self, body: &str) -> Option<Vec<Named>> {
         if self.is_renamed {
             return None;
@@ -92,7 +103,7 @@ impl Tables {
                 tables.push(Named { name, alias });
             }
         }
-        Some(tables)
+        (tables.is_empty() || !self.calls).then_some(tables)
     }
 
     /// How many queries limit their rows, `None` if one does it by more than a number.
