@@ -32,7 +32,15 @@ pub(super) const SINGLE: [&str; 15] = [
 
 /// Nodes that join, and the kinds of joins that give at most one row of one and one.
 pub(super) const JOINS: [&str; 3] = ["Nested Loop", "Hash Join", "Merge Join"];
-pub(super) const SINGLE_JOINS: [&str; 5] = ["Inner", "Left", "Right", "Semi", "Anti"];
+pub(super) const SINGLE_JOINS: [&str; 7] = [
+    "Inner",
+    "Left",
+    "Right",
+    "Semi",
+    "Anti",
+    "Right Semi",
+    "Right Anti",
+];
 
 /// Nodes with which there is nothing to choose, if at most one of them is a scan.
 pub(super) const ONLY_WAYS: [&str; 6] = [

@@ -48,7 +48,11 @@ pub(super) fn place(index: usize, nodes: &[Node<'_>]) -> Place {
             // The inner table of a nested loop may be searched for what the outer one has.
             let is_given = is_outer && parent.kind == "Nested Loop";
             match (text(parent.facts, "Join Type"), is_outer) {
-                ("Semi" | "Anti", false) if is_passed && !marks => return Place::Any,
+                ("Semi" | "Anti", false) | ("Right Semi" | "Right Anti", true)
+                    if is_passed && !marks =>
+                {
+                    return Place::Any;
+                }
                 ("Inner", _) | ("Left", false) | ("Right", true)
                     if is_next && is_passed && !is_given =>
                 {
