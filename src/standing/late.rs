@@ -5,7 +5,7 @@
 //! they say the rest, as they would have said it at once. If the catalog has changed since the
 //! first of the texts, the names of before have their say, too, and if what a text uses may have
 //! changed more than once, nobody can tell what it did
-//! ([`transition`](crate::statement::names::transition)).
+//! ([`transition`]).
 
 use super::unsurveyed::{MAX_BYTES, MAX_NAMES};
 use crate::sql::define::{Definition, Name};

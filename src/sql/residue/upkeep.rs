@@ -27,7 +27,16 @@ pub(super) enum Upkeep<'a> {
 }
 
 /// What the text does, if that is such a statement and nothing else.
+#[inline]
 pub(super) fn read(text: &[u8]) -> Option<Upkeep<'_>> {
+    // Every text that is relayed comes by here, and few of them begin so.
+    match Words::new(text).peek()? | 0x20 {
+        b'a' | b'c' | b'd' | b'g' | b'r' | b'v' => read_verb(text),
+        _ => None,
+    }
+}
+
+fn read_verb(text: &[u8]) -> Option<Upkeep<'_>> {
     let text = without_end(text);
     let mut words = Words::new(text);
     let verb = keyword(&mut words)?;
