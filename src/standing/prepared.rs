@@ -150,7 +150,7 @@ fn is_plain(name: &[u8]) -> bool {
 impl Standing {
     /// A message is about to be relayed, before which nothing is in flight if `is_idle`.
     fn goes_first(&mut self, is_idle: bool) {
-        self.intact = None;
+        self.is_intact_no_more();
         if is_idle {
             self.sets_soon = false;
             if self.status == Status::Idle {

@@ -67,9 +67,29 @@ impl Intact {
 }
 
 impl Standing {
-    /// What the session is, before it is noted that this text may have left anything in it.
+    /// Something has run, or is to run behind the text.
+    #[inline]
+    pub(super) fn is_intact_no_more(&mut self) {
+        if self.intact.is_some() {
+            self.forgets_intact();
+        }
+    }
+
     #[cold]
-    pub(super) fn intact(&mut self, text: &[u8]) -> Box<Intact> {
+    fn forgets_intact(&mut self) {
+        self.intact = None;
+    }
+
+    /// A text is relayed that leaves this, unless the server refuses it.
+    #[cold]
+    pub(super) fn leaves_unless_refused(&mut self, text: &[u8], residue: Residue) {
+        let intact = self.intact(text);
+        self.leaves(residue);
+        self.intact = Some(intact);
+    }
+
+    /// What the session is, before it is noted that this text may have left anything in it.
+    fn intact(&mut self, text: &[u8]) -> Box<Intact> {
         Box::new(Intact {
             is_about_rows: survey::is_about_rows(text),
             residue: self.residue,

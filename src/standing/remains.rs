@@ -120,7 +120,7 @@ impl Standing {
     /// Something has run that leaves this.
     #[inline]
     pub fn leaves(&mut self, residue: Residue) {
-        self.intact = None;
+        self.is_intact_no_more();
         let residue = self.undone.without(residue);
         self.sets_soon |= residue.has(Residue::SETTINGS);
         if residue.is_anything() {
@@ -247,7 +247,7 @@ impl Standing {
         survey: &Survey,
         (met, is_idle): (Option<&Recipe>, bool),
     ) {
-        self.intact = None;
+        self.is_intact_no_more();
         if survey.effect == Effect::Session {
             self.own.notes(text, is_idle && self.status == Status::Idle);
         }
@@ -273,12 +273,10 @@ impl Standing {
             },
         };
         self.may_limit(text, residue);
-        let intact = match is_idle && residue.is_anything() && !left.is_anything() {
-            true => Some(self.intact(text)),
-            false => None,
-        };
-        self.leaves(residue);
-        self.intact = intact;
+        match is_idle && residue.is_anything() && !left.is_anything() {
+            true => self.leaves_unless_refused(text, residue),
+            false => self.leaves(residue),
+        }
     }
 
     /// Whether the words of texts are read as the server reads them.

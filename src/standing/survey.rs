@@ -339,7 +339,7 @@ impl Standing {
     /// text did that is answered, if that was a Query.
     pub fn completed(&mut self, tag: &[u8], relayed: Option<Effect>) {
         self.course.completes(tag);
-        self.intact = None;
+        self.is_intact_no_more();
         match tag {
             b"DISCARD ALL" | b"DEALLOCATE ALL" => {
                 self.completes_discard(tag);
