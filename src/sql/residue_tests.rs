@@ -44,8 +44,11 @@ impl Remains for Mine {
     }
 }
 
-/// Knows that an event trigger runs something, and that functions have bodies.
-struct Busy;
+/// Knows that functions have bodies, that writing `checked` runs one in PL/pgSQL, and whether an
+/// event trigger runs something.
+struct Busy {
+    fires: bool,
+}
 
 impl Remains for Busy {
     fn leaves(&self, name: &[u8]) -> Leaves {
@@ -65,11 +68,14 @@ impl Remains for Busy {
     }
 
     fn compiles(&self, name: &[u8]) -> Compiles {
-        Mine.compiles(name)
+        match name == b"checked" || name == ANY_NAME {
+            true => Compiles::WhenWritten,
+            false => Compiles::Nothing,
+        }
     }
 
     fn fires(&self) -> bool {
-        true
+        self.fires
     }
 }
 
@@ -321,7 +327,10 @@ fn a_sequence_that_counts_anew_is_one_that_was_used() {
     let text = b"ALTER SEQUENCE s RESTART WITH 1";
     let survey = survey(text, &Nothing);
     assert_eq!(residue(text, &survey, &Mine), Residue::SEQUENCES);
-    assert_eq!(residue(text, &survey, &Busy), Residue::ANYTHING);
+    assert_eq!(
+        residue(text, &survey, &Busy { fires: true }),
+        Residue::ANYTHING
+    );
     let truncated = Residue::WROTE | Residue::SEQUENCES;
     assert_eq!(of("TRUNCATE t, u RESTART IDENTITY"), truncated);
 }
@@ -343,7 +352,7 @@ fn who_looks_after_objects_leaves_what_they_do() {
     ] {
         assert_eq!(of(text), Residue::NOTHING, "{text}");
         let survey = survey(text.as_bytes(), &Nothing);
-        let fired = residue(text.as_bytes(), &survey, &Busy);
+        let fired = residue(text.as_bytes(), &survey, &Busy { fires: true });
         assert_eq!(fired, Residue::ANYTHING, "{text}");
     }
     for text in [
@@ -368,38 +377,6 @@ fn who_looks_after_objects_leaves_what_they_do() {
     }
 }
 
-/// Knows that writing `checked` runs a function in PL/pgSQL.
-struct Compiled;
-
-impl Remains for Compiled {
-    fn leaves(&self, name: &[u8]) -> Leaves {
-        Mine.leaves(name)
-    }
-
-    fn draws(&self, name: &[u8]) -> bool {
-        Mine.draws(name)
-    }
-
-    fn is_harmless(&self, name: &[u8]) -> bool {
-        Mine.is_harmless(name)
-    }
-
-    fn has_bodies(&self) -> bool {
-        true
-    }
-
-    fn compiles(&self, name: &[u8]) -> Compiles {
-        match name == b"checked" || name == ANY_NAME {
-            true => Compiles::WhenWritten,
-            false => Compiles::Nothing,
-        }
-    }
-
-    fn fires(&self) -> bool {
-        false
-    }
-}
-
 #[test]
 fn functions_that_run_for_who_looks_after_objects_are_kept_under_other_names() {
     let written = Residue::WROTE | Residue::KEPT;
@@ -415,7 +392,11 @@ fn functions_that_run_for_who_looks_after_objects_are_kept_under_other_names() {
         ("grant select on checked to a", Residue::NOTHING),
     ] {
         let survey = survey(text.as_bytes(), &Nothing);
-        assert_eq!(residue(text.as_bytes(), &survey, &Compiled), left, "{text}");
+        assert_eq!(
+            residue(text.as_bytes(), &survey, &Busy { fires: false }),
+            left,
+            "{text}"
+        );
     }
 }
 
@@ -454,6 +435,7 @@ fn who_looks_after_objects_may_leave_anything_by_what_they_are() {
         "drop function f",
         "drop owned by a",
         "vacuum (analyze; t",
+        "vacuum ('a",
         "analyze t; select f(1)",
         "create function f() returns int language sql as 'select 1'",
         "alter table t add a int",
@@ -471,7 +453,11 @@ fn functions_may_be_compiled_when_a_cursor_is_fetched_from_or_constraints_are_se
         ("CLOSE c", Residue::KEPT | Residue::UNDOES),
     ] {
         let survey = survey(text.as_bytes(), &Nothing);
-        assert_eq!(residue(text.as_bytes(), &survey, &Busy), left, "{text}");
+        assert_eq!(
+            residue(text.as_bytes(), &survey, &Busy { fires: true }),
+            left,
+            "{text}"
+        );
     }
 }
 
@@ -501,4 +487,18 @@ fn functions_that_run_while_names_are_written_otherwise_leave_anything() {
     assert_eq!(changed.then(kept), Residue::ANYTHING);
     assert_eq!(Residue::NOTHING.then(kept | changed), Residue::ANYTHING);
     assert_eq!(Residue::ANYTHING.then(kept), Residue::ANYTHING);
+}
+
+/// Nothing else has looked at the text before.
+#[test]
+fn what_does_not_end_is_read_to_its_end() {
+    for text in [
+        "vacuum ('a",
+        "vacuum (",
+        "analyze (a, U&\"b",
+        "create index on t ('",
+        "drop table 'a",
+    ] {
+        assert_eq!(upkeep::read(text.as_bytes()), None, "{text}");
+    }
 }

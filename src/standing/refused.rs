@@ -39,8 +39,7 @@ const INTERNAL: [u8; 2] = [b'p', b'q'];
 const OF_PARSER: &[u8] = b"scanner_yyerror";
 
 /// Routines of the analysis that refuse names and operators which nobody has (`parse_func.c`,
-/// `parse_oper.c`, `parse_relation.c`, `parse_type.c`). They alone give the position of what they
-/// refuse.
+/// `parse_oper.c`, `parse_relation.c`, `parse_type.c`).
 const OF_ANALYSIS: [&[u8]; 7] = [
     b"ParseFuncOrColumn",
     b"errorMissingColumn",

@@ -44,6 +44,11 @@ fn look(database: &Database, sign: &str, now: u64) {
 
 /// The names are asked for: a function `fine` leaves nothing, one that is called `hears` listens.
 fn name(database: &Arc<Database>) {
+    name_with(database, "BEGIN LISTEN a; RETURN 1; END");
+}
+
+/// The same, but that this is the body of the other.
+fn name_with(database: &Arc<Database>, hears: &str) {
     let function = |oid, name, source| Row::Function {
         oid,
         name,
@@ -54,7 +59,7 @@ fn name(database: &Arc<Database>) {
     };
     let names = Names::of_rows(&[
         function("1", "fine", "BEGIN RETURN 1; END"),
-        function("2", "hears", "BEGIN LISTEN a; RETURN 1; END"),
+        function("2", "hears", hears),
     ]);
     database.insist_on_names(Millis(1)).answer(names, Millis(1));
 }
@@ -166,20 +171,7 @@ fn left_meanwhile(change: impl Fn(&Database), hears: bool, ends_fine: bool) -> R
     assert!(hears || standing.is_residue_late());
     look(&database, "z", 5);
     match ends_fine {
-        true => {
-            let source = "BEGIN RETURN 1; END";
-            let both = [("1", "fine"), ("2", "hears")];
-            let rows = both.map(|(oid, name)| Row::Function {
-                oid,
-                name,
-                language: "plpgsql",
-                volatile: true,
-                marks: "v",
-                source,
-            });
-            let claim = database.insist_on_names(Millis(6));
-            claim.answer(Names::of_rows(&rows), Millis(6));
-        }
+        true => name_with(&database, "BEGIN RETURN 1; END"),
         false => name(&database),
     }
     standing.settle_residue();

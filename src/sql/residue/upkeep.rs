@@ -87,9 +87,12 @@ fn is_one(words: &mut Words<'_>) -> bool {
 /// `VACUUM [(…)] [FULL] … [table [(column, …)] [, …]]`, and ANALYZE.
 fn maintained<'a>(words: &mut Words<'a>) -> Option<Upkeep<'a>> {
     if words.peek() == Some(b'(') {
-        while !matches!(words.token(), Token::Item(Item::Other(b')'))) {
-            // Values are words or numbers.
-            matches!(words.peek(), Some(byte) if byte != 0 && byte != b';').then_some(())?;
+        loop {
+            match words.token() {
+                Token::Item(Item::Other(b')')) => break,
+                Token::Item(Item::Word(_) | Item::Other(b'(' | b',')) | Token::Literal(_) => {}
+                Token::Item(_) => return None,
+            }
         }
     }
     loop {
