@@ -310,10 +310,7 @@ impl Hub {
         });
         let client = ClientId(client);
         server.lease = client;
-        // What the last one has seen of the session is not this one's.
-        let residue = &mut server.upstream.standing.residue;
-        *residue = residue.without(Residue::SEEN);
-        server.upstream.standing.database.gives();
+        server.upstream.standing.is_given();
         let task = Task::Remember(client, server_key);
         self.outbox.tasks.push_back(task);
         Some(client)

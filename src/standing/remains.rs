@@ -117,6 +117,13 @@ pub(super) fn may_make_schema(packet: &[u8]) -> bool {
 }
 
 impl Standing {
+    /// The session is given to another client. What the last one has seen of it is not this one's.
+    pub fn is_given(&mut self) {
+        self.residue = self.residue.without(Residue::SEEN);
+        self.database.gives();
+        self.mirror.uses.go_on();
+    }
+
     /// Something has run that leaves this.
     #[inline]
     pub fn leaves(&mut self, residue: Residue) {

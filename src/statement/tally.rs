@@ -62,6 +62,8 @@ pub struct Tally {
     counts: Mutex<Counts>,
     /// A statement of the shape was found to be one that may run on another's connection.
     travels: AtomicBool,
+    /// Connections go on for other clients.
+    lasts: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -88,6 +90,14 @@ impl Tally {
     #[must_use]
     pub fn travels(&self) -> bool {
         self.travels.load(Ordering::Relaxed)
+    }
+
+    /// A connection goes on for another client. What those have used that ended before any did, for
+    /// one client each, says nothing about those to come.
+    pub fn goes_on(&self) {
+        if !self.lasts.swap(true, Ordering::Relaxed) {
+            lock(&self.counts).ended = Default::default();
+        }
     }
 
     /// A connection has ended that had used it so often.
@@ -164,8 +174,9 @@ pub struct Uses {
     shapes: HashMap<u64, Seen, foldhash::fast::FixedState>,
     /// Uses of the shapes that are used often enough here to be prepared, or run elsewhere.
     often: u32,
-    /// Where the latter are counted.
-    visits: Option<Arc<Tally>>,
+    /// Where the latter are counted, and whether connections [went on](Tally::goes_on) already when
+    /// this one began.
+    visits: Option<(Arc<Tally>, bool)>,
 }
 
 #[derive(Debug)]
@@ -192,7 +203,19 @@ impl Seen {
 impl Uses {
     /// The connection is one of those that are counted here.
     pub fn begin(&mut self, visits: impl FnOnce() -> Arc<Tally>) {
-        self.visits.get_or_insert_with(visits);
+        self.visits.get_or_insert_with(|| {
+            let visits = visits();
+            let lasts = visits.lasts.load(Ordering::Relaxed);
+            (visits, lasts)
+        });
+    }
+
+    /// The connection goes on for another client.
+    pub fn go_on(&mut self) {
+        if let Some((visits, lasts)) = &mut self.visits {
+            visits.goes_on();
+            *lasts = true;
+        }
     }
 
     /// Whether it pays to ask for the context of this connection, which so many uses pay for, as
@@ -202,7 +225,7 @@ impl Uses {
         let visits = self.visits.as_ref();
         // One that has only begun is like any.
         let before = if self.often < FEW { 0 } else { self.often };
-        let promised = visits.and_then(|visits| visits.promises(before, price));
+        let promised = visits.and_then(|(visits, _)| visits.promises(before, price));
         promised.unwrap_or(true) || self.often >= price
     }
 
@@ -284,7 +307,9 @@ const fn oftener(before: u32, now: u32) -> u32 {
 impl Drop for Uses {
     fn drop(&mut self) {
         self.start_anew();
-        if let Some(visits) = &self.visits {
+        if let Some((visits, lasts)) = &self.visits
+            && *lasts == visits.lasts.load(Ordering::Relaxed)
+        {
             visits.ended(self.often);
         }
     }
@@ -363,6 +388,28 @@ mod tests {
         assert_eq!(other.promises(0, 2), Some(false));
         assert_eq!(visits.promises(0, 12), Some(true));
         assert_eq!(visits.promises(0, 13), Some(false));
+    }
+
+    #[test]
+    fn what_ended_before_any_went_on_for_others_says_nothing() {
+        let visits = Arc::<Tally>::default();
+        let begun = || {
+            let mut uses = Uses::default();
+            uses.begin(|| Arc::clone(&visits));
+            uses
+        };
+        let (early, mut kept) = (begun(), begun());
+        (0..EVIDENCE).for_each(|_| drop(begun()));
+        assert!(!kept.pay_for_context(SHORT_CONTEXT_PAYS));
+        kept.go_on();
+        assert!(kept.pay_for_context(SHORT_CONTEXT_PAYS));
+        // Those that ended later do, unless they had begun before.
+        (1..EVIDENCE).for_each(|_| drop(begun()));
+        drop(early);
+        kept.go_on();
+        assert!(kept.pay_for_context(SHORT_CONTEXT_PAYS));
+        drop(begun());
+        assert!(!kept.pay_for_context(SHORT_CONTEXT_PAYS));
     }
 
     #[test]
