@@ -10,6 +10,7 @@ use crate::harness::proxy::Proxy;
 use crate::harness::server;
 use pgautoprep::metrics::{Counter, Summary};
 use pgautoprep::reason::Homing;
+use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 
 const SETUP: &str = "CREATE TABLE t (id int PRIMARY KEY, v text); \
@@ -243,6 +244,31 @@ fn a_cancel_request_ends_the_read_that_it_is_meant_for() {
     }
 }
 
+/// Each process of the server's stands still in turn, so that what is sent to it stays with the
+/// proxy and in the socket, while the others read.
+#[test]
+fn a_process_that_stands_still_keeps_its_own_client_waiting_alone() {
+    let mut scene = Scene::new(6);
+    scene.all_read("t", 20);
+    for number in 0..scene.clients.len() {
+        let pid = Pid::from_raw(scene.clients[number].key.0.cast_signed()).unwrap();
+        kill_process(pid, Signal::STOP).unwrap();
+        let mut own = scene.clients.remove(number);
+        let begun = Instant::now();
+        scene.all_read("u", 20);
+        // It may be asked before anybody knows that it does not answer.
+        own.send(&frames::query(&read("t", 3)));
+        scene.all_read("t", 20);
+        let taken = begun.elapsed();
+        kill_process(pid, Signal::CONT).unwrap();
+        assert!(taken < Duration::from_secs(5), "{number}: {taken:?}");
+        let answer = own.until_ready();
+        assert_eq!(answer[1].columns(), [Some("v3".to_owned())], "{answer:?}");
+        scene.clients.insert(number, own);
+        scene.all_read("t", 5);
+    }
+}
+
 /// Each process of the server's is ended in turn, while all read.
 #[test]
 fn a_process_that_is_terminated_is_missed_by_its_own_client_alone() {
@@ -463,8 +489,8 @@ fn a_server_that_crashes_is_missed_by_all() {
             client.send(&frames::query(&read("t", 1 + number)));
         }
         let pid = i32::try_from(clients[dies].key.0).unwrap();
-        let pid = rustix::process::Pid::from_raw(pid).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        let pid = Pid::from_raw(pid).unwrap();
+        kill_process(pid, Signal::KILL).unwrap();
         for (number, client) in clients.iter_mut().enumerate() {
             let seen = client.rest();
             // What a server process is about to send when it is ended is sent; the client's own may
