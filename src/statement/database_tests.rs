@@ -3,6 +3,20 @@
 use super::*;
 use crate::statement::names::Names;
 
+/// The catalog was looked at, from and to these milliseconds, and looked like this.
+fn observed(database: &Database, sign: &str, from: u64, to: u64) -> bool {
+    let sight = Sight {
+        sign: [sign.to_owned(), String::new()],
+        rights: String::new(),
+        last: 0,
+        reading: None,
+        horizon: None,
+        without: None,
+        made: database.made(),
+    };
+    database.observed(sight, Millis(from), Millis(to), false)
+}
+
 #[test]
 fn a_catalog_that_looks_otherwise_moves_the_epoch() {
     let database = Database::default();
@@ -10,18 +24,7 @@ fn a_catalog_that_looks_otherwise_moves_the_epoch() {
     assert!(!database.take_watch(Millis(0), 0), "switched off");
     assert!(database.take_watch(Millis(0), 1000));
     assert!(!database.take_watch(Millis(999), 1000));
-    let observed = |sign: &str, from, to| {
-        let sight = Sight {
-            sign: [sign.to_owned(), String::new()],
-            rights: String::new(),
-            last: 0,
-            reading: None,
-            horizon: None,
-            without: None,
-            made: database.made(),
-        };
-        database.observed(sight, Millis(from), Millis(to), false)
-    };
+    let observed = |sign, from, to| observed(&database, sign, from, to);
     assert!(!observed("a", 0, 1), "the first");
     assert!(database.take_watch(Millis(1000), 1000));
     assert!(!observed("a", 1000, 1000));
@@ -30,6 +33,16 @@ fn a_catalog_that_looks_otherwise_moves_the_epoch() {
     assert!(database.epoch() > before);
     assert!(!database.take_watch(Millis(3549), 1000), "it took long");
     assert!(database.take_watch(Millis(3550), 1000));
+}
+
+#[test]
+fn what_a_look_waits_for_a_processor_does_not_put_off_the_next() {
+    let database = Database::default();
+    observed(&database, "a", 0, 4);
+    observed(&database, "a", 1000, 1004);
+    observed(&database, "a", 2000, 2200);
+    assert!(!database.take_watch(Millis(2649), 100));
+    assert!(database.take_watch(Millis(2650), 100));
 }
 
 #[test]

@@ -216,6 +216,26 @@ fn a_key_beside_what_is_only_looked_for_is_planned_once() {
     ]);
 }
 
+/// By whatever plan, the row is the same: that a value would get another is no reason to plan the
+/// statement for its values from then on.
+#[test]
+fn a_value_that_gets_another_plan_ends_no_plan_for_one_row() {
+    let summary = converts(SHOP, |client, round| {
+        for k in 0..8 {
+            let id = 10 * (1 + (round * 173 + k * 37) % 1900);
+            let state = if round + k == 0 { "s11" } else { "open" };
+            client.query(&format!(
+                "SELECT c.id, c.email FROM customers c WHERE c.id = {id} AND EXISTS \
+                 (SELECT FROM orders o WHERE o.customer = c.id AND o.state = '{state}')"
+            ));
+        }
+    });
+    let count = |counter| summary.count(counter);
+    assert_eq!(count(Counter::StatementsRenewed), 0, "{summary}");
+    assert_eq!(count(Counter::AuditsFailed), 0, "{summary}");
+    assert!(count(Counter::AuditsPassed) > 1, "{summary}");
+}
+
 /// Which rows a LIMIT leaves to be looked for, the plan says: by an index on `a` those come first
 /// that stand last in the table.
 #[test]

@@ -1,6 +1,6 @@
 //! Transactions of which the client is told before the server.
 
-use crate::harness::client::Client;
+use crate::harness::client::{Client, PATIENCE};
 use crate::harness::frames::{self, tags};
 use crate::harness::matrix::same_under;
 use crate::harness::proxy::Proxy;
@@ -172,7 +172,7 @@ fn others_see_the_transaction_of_a_client_that_does_nothing_in_it() {
     let state = format!("SELECT state FROM pg_stat_activity WHERE pid = {pid}");
     let since = Instant::now();
     while direct.value(&state) != "idle in transaction" {
-        assert!(since.elapsed() < Duration::from_secs(10), "still idle");
+        assert!(since.elapsed() < PATIENCE, "still idle");
     }
 }
 

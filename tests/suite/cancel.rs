@@ -32,7 +32,7 @@ fn await_sleep(client: &Client) {
         "SELECT count(*) FROM pg_stat_activity WHERE pid = {} AND wait_event = 'PgSleep'",
         client.key.0
     );
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + PATIENCE;
     while admin.value(&sql) != "1" {
         assert!(Instant::now() < deadline, "the sleep does not begin");
         std::thread::sleep(Duration::from_millis(5));

@@ -1,7 +1,7 @@
 //! More clients than there is room for: they are told so, and cancel requests are served. And more
 //! clients than server connections (`pool_mode = "auto"`).
 
-use crate::harness::client::Client;
+use crate::harness::client::{Client, PATIENCE};
 use crate::harness::frames::{self, startup, tags};
 use crate::harness::login::{Users, asking, login};
 use crate::harness::proxy::{Process, Proxy};
@@ -52,7 +52,7 @@ fn cancels(address: &str, client: &mut Client) {
 
 /// Waits until there is room again.
 fn admitted_again(address: &str) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + PATIENCE;
     while newcomer(address).is_none() {
         assert!(Instant::now() < deadline, "nobody is admitted again");
         std::thread::sleep(Duration::from_millis(20));

@@ -2,7 +2,7 @@
 //! server gives way to another, and that nothing of one server is ever taken for another's.
 
 use crate::console::{Place, cell, found};
-use crate::harness::client::Client;
+use crate::harness::client::{Client, PATIENCE};
 use crate::harness::cluster::Server;
 use crate::harness::frames::{self, tags};
 use crate::harness::login::{Attempt, Users, asking, login_as};
@@ -99,7 +99,7 @@ fn connections_for_nobody_are_called_what_clients_call_their_database() {
     let mut console = place.enter("boss");
     let started = Instant::now();
     while found(&mut console, "SERVERS", "database", "one").len() < 3 {
-        assert!(started.elapsed() < Duration::from_secs(10));
+        assert!(started.elapsed() < PATIENCE);
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(found(&mut console, "SERVERS", "database", "postgres").is_empty());

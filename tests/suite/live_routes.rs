@@ -3,7 +3,7 @@
 
 use crate::chosen::SKEWED;
 use crate::console::{Place, cell, found, refusal, rows};
-use crate::harness::client::Client;
+use crate::harness::client::{Client, PATIENCE};
 use crate::harness::frames::{self, tags};
 use crate::harness::proxy::Proxy;
 use crate::harness::server;
@@ -212,7 +212,7 @@ fn connections_wait_for_the_next_client_from_then_on() {
     ] {
         let mut scene = Scene::new(&[(key, without)], "");
         let pids = |scene: &Scene, wanted: bool| {
-            let deadline = Instant::now() + Duration::from_secs(10);
+            let deadline = Instant::now() + PATIENCE;
             loop {
                 let count = processes(scene);
                 if (count < 5) == wanted || Instant::now() > deadline {

@@ -1,7 +1,7 @@
 //! What changes between two executions: settings, roles and definitions. A statement prepared
 //! before must not be what answers after.
 
-use crate::harness::client::Client;
+use crate::harness::client::{Client, PATIENCE};
 use crate::harness::matrix::{converts, same, same_with_two};
 use crate::harness::proxy::Proxy;
 use crate::harness::server;
@@ -259,7 +259,7 @@ fn definitions_changed_past_the_proxy_are_noticed() {
     let mut direct = Client::login(&server::address(), &database);
     // A look that took long is not repeated at once, so the answer may take a while to be right.
     let see = |client: &mut Client, expected: [&str; 2]| {
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + PATIENCE;
         let texts = ["SELECT count(*) FROM t WHERE x = '0.1'", "SELECT f('5')"];
         while texts.map(|sql| client.value(sql)) != expected {
             assert!(
@@ -278,7 +278,7 @@ fn definitions_changed_past_the_proxy_are_noticed() {
     see(&mut client, ["1", "text"]);
     // Both texts were asked about at first and after each change; now all is quiet.
     let questions = || proxy.summary().count(Counter::OracleQuestions);
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + PATIENCE;
     while questions() < 6 {
         see(&mut client, ["1", "text"]);
         assert!(
@@ -430,7 +430,7 @@ fn definitions_changed_past_the_proxy_are_announced() {
             types[round % 2]
         ));
         // It is on its way: the server sends it as soon as it sees that the session is idle.
-        let deadline = Instant::now() + Duration::from_secs(5);
+        let deadline = Instant::now() + PATIENCE;
         while client.value("SELECT count(*) FROM t WHERE x = '0.1'") != "1" {
             assert!(Instant::now() < deadline, "not heard: {}", proxy.summary());
             std::thread::sleep(Duration::from_millis(1));

@@ -1,6 +1,6 @@
 //! TLS with the server: whom the proxy believes to be it, and what becomes of logins by SCRAM.
 
-use crate::harness::client::Client;
+use crate::harness::client::{Client, PATIENCE};
 use crate::harness::frames::{self, query, startup, tags};
 use crate::harness::proxy::{Process, Proxy};
 use crate::harness::server;
@@ -349,7 +349,7 @@ fn the_proxy_shows_the_server_its_own_certificate() {
     Client::login(&server.host_port(), "postgres").run("SELECT pg_reload_conf()");
     let mut settings = mode(&certificates, "require");
     let refused = Proxy::with(&server.host_port(), &pairs(&settings));
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + PATIENCE;
     loop {
         let mut client = Client::connect(refused.address());
         client.send(&startup(&ME));

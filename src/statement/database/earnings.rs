@@ -97,11 +97,10 @@ impl Database {
         self.earnings.left.load(Ordering::Relaxed) > 0
     }
 
-    /// One has taken so many milliseconds. What a look takes longer than those before is what it
-    /// has waited for a processor, which is not the server's work.
+    /// A look has taken so many milliseconds.
     pub fn pays_for_look(&self, took: u64) {
-        if let Some(usual) = self.usage.least_look() {
-            self.pays(took.min(2 * usual + 1));
+        if self.usage.least_look().is_some() {
+            self.pays(self.usage.cost_of_look(took));
         }
     }
 

@@ -123,8 +123,9 @@ impl Database {
     }
 
     /// A look or a glance has taken so many milliseconds: the next is not due for as many times as
-    /// that.
+    /// that. What it has waited on a busy machine keeps nobody waiting for the next.
     fn spends(&self, took: u64, now: Millis) {
+        let took = self.usage.cost_of_look(took);
         let due = now.0.saturating_add(took.saturating_mul(WATCH_SHARE));
         self.watch_due.fetch_max(due, Ordering::Relaxed);
         self.has_looked_first(took, now);

@@ -108,6 +108,13 @@ impl Usage {
         (eighths > 0).then_some(eighths / SLOWLY)
     }
 
+    /// What a look is taken to cost that has taken so many milliseconds: by what it takes longer
+    /// than those before, it has waited for a processor, which is not the server's work.
+    pub(super) fn cost_of_look(&self, took: u64) -> u64 {
+        let usual = self.least_look();
+        usual.map_or(took, |usual| took.min(2 * usual + 1))
+    }
+
     /// A glance has taken the place of a look.
     pub(super) fn glanced(&self, glance: Glance) {
         self.glances(glance).store(0, Ordering::Relaxed);
