@@ -97,10 +97,12 @@ fn is_value(type_oid: u32, value: &[u8]) -> bool {
         oid::INT4 => is_number(value, 9, 0),
         oid::INT8 => is_number(value, 18, 0),
         oid::FLOAT4 | oid::FLOAT8 | oid::NUMERIC => is_number(value, 15, 15),
-        oid::DATE => is_date(value),
+        oid::DATE => SEPARATORS.iter().any(|one| is_date(value, *one)),
         oid::TIME => is_time(value),
-        oid::TIMESTAMP | oid::TIMESTAMPTZ => is_timestamp(value),
+        oid::TIMESTAMP | oid::TIMESTAMPTZ => SEPARATORS.iter().any(|one| is_timestamp(value, *one)),
         oid::UUID => is_uuid(value),
+        oid::INET => is_address(value),
+        oid::MACADDR => is_hardware_address(value),
         oid::JSON | oid::JSONB => nested::is_json(value),
         array if elements_take_all(array) => nested::is_array(value, |_| true),
         array if element(array) != array => {
@@ -110,7 +112,7 @@ fn is_value(type_oid: u32, value: &[u8]) -> bool {
         oid::INT8RANGE => is_range(value, |low, high| are_numbers([low, high], 18, 0)),
         oid::NUMRANGE => is_range(value, |low, high| are_numbers([low, high], 15, FRACTION)),
         oid::DATERANGE => is_range(value, |low, high| {
-            is_date(low) && is_date(high) && low <= high
+            is_date(low, ISO) && is_date(high, ISO) && low <= high
         }),
         oid::TSRANGE | oid::TSTZRANGE => is_range(value, |low, high| {
             are_timestamps([low, high], type_oid == oid::TSTZRANGE)
@@ -213,6 +215,31 @@ fn is_uuid(value: &[u8]) -> bool {
         })
 }
 
+/// Whether these are four numbers of eight bits, maybe with a number of bits behind, as
+/// `inet_net_pton_ipv4` reads them for an `inet`. A `cidr` has no bits set behind the network.
+fn is_address(value: &[u8]) -> bool {
+    let (host, bits) = match memchr::memchr(b'/', value) {
+        Some(slash) => (&value[..slash], &value[slash + 1..]),
+        None => (value, &b"32"[..]),
+    };
+    let is_at_most = |digits: &[u8], most: u32| {
+        (1..=3).contains(&digits.len())
+            && field(digits, digits.len()).is_some_and(|(number, _)| number <= most)
+    };
+    let mut parts = host.split(|byte| *byte == b'.');
+    let are_small = (0..4).all(|_| parts.next().is_some_and(|part| is_at_most(part, 255)));
+    are_small && parts.next().is_none() && is_at_most(bits, 32)
+}
+
+/// Whether these are six pairs of hexadecimal digits with colons between.
+fn is_hardware_address(value: &[u8]) -> bool {
+    value.len() == "08:00:2b:01:02:03".len()
+        && value.iter().enumerate().all(|(at, byte)| match at % 3 {
+            2 => *byte == b':',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
 /// Whether this is a range whose bounds are in order; a single one is, if it is with itself.
 fn is_range(value: &[u8], are_in_order: impl Fn(&[u8], &[u8]) -> bool) -> bool {
     let [b'[' | b'(', bounds @ .., b']' | b')'] = value else {
@@ -256,7 +283,7 @@ fn are_numbers(bounds: [&[u8]; 2], most: usize, fraction: usize) -> bool {
 /// Whether these are moments in their order, whatever the time zone of the session is if theirs
 /// count. There, what a clock shows may come before what it has shown earlier.
 fn are_timestamps(bounds: [&[u8]; 2], zone_counts: bool) -> bool {
-    if !bounds.iter().all(|bound| is_timestamp(bound)) {
+    if !bounds.iter().all(|bound| is_timestamp(bound, ISO)) {
         return false;
     }
     let [low, high] = bounds.map(|bound| {
@@ -285,12 +312,18 @@ fn field(value: &[u8], digits: usize) -> Option<(u32, &[u8])> {
     Some((number, rest))
 }
 
-/// What follows the day at the front of `value`, if it is written as in ISO 8601, which every
-/// DateStyle reads alike.
-fn date(value: &[u8]) -> Option<&[u8]> {
+/// What stands between the parts of a day as ISO 8601 writes it.
+const ISO: u8 = b'-';
+
+/// What may stand there: `ParseDateTime` wants the same twice, and `DecodeDate` skips either.
+const SEPARATORS: [u8; 2] = [ISO, b'/'];
+
+/// What follows the day at the front of `value`, if its year comes first, with four digits, and
+/// this between its parts, which every DateStyle reads alike.
+fn date(value: &[u8], separator: u8) -> Option<&[u8]> {
     let (year, rest) = field(value, 4)?;
-    let (month, rest) = field(rest.strip_prefix(b"-")?, 2)?;
-    let (day, rest) = field(rest.strip_prefix(b"-")?, 2)?;
+    let (month, rest) = field(rest.strip_prefix(&[separator])?, 2)?;
+    let (day, rest) = field(rest.strip_prefix(&[separator])?, 2)?;
     let last = match month {
         2 => 28,
         4 | 6 | 9 | 11 => 30,
@@ -318,16 +351,16 @@ fn time(value: &[u8]) -> Option<&[u8]> {
     (hour < 24 && minute < 60 && second < 60).then_some(rest)
 }
 
-fn is_date(value: &[u8]) -> bool {
-    date(value).is_some_and(<[u8]>::is_empty)
+fn is_date(value: &[u8], separator: u8) -> bool {
+    date(value, separator).is_some_and(<[u8]>::is_empty)
 }
 
 fn is_time(value: &[u8]) -> bool {
     time(value).is_some_and(<[u8]>::is_empty)
 }
 
-fn is_timestamp(value: &[u8]) -> bool {
-    let Some(rest) = date(value) else {
+fn is_timestamp(value: &[u8], separator: u8) -> bool {
+    let Some(rest) = date(value, separator) else {
         return false;
     };
     let time = match rest {

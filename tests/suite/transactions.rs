@@ -312,6 +312,52 @@ fn rows_of_many_types_are_in_no_doubt_if_their_strings_are_plain() {
     assert_eq!(summary.passed(Reason::Doubt), 0, "{summary}");
 }
 
+/// As Tiny Tiny RSS writes its moments, with the year first and slashes behind it.
+#[test]
+fn moments_with_slashes_are_in_no_doubt() {
+    let setup = "CREATE TABLE t (id int, a timestamp, b timestamptz, c date)";
+    let summary = converts(setup, |client, round| {
+        let row = format!(
+            "INSERT INTO t VALUES ('{round}', '2026/01/02 03:04:05', '2026/01/{:02} 03:04:05', \
+             '2025/12/31')",
+            round % 28 + 1
+        );
+        client.query("SET datestyle = 'ISO, european'");
+        client.queries(&["BEGIN", &row, &row, "SELECT * FROM t ORDER BY id", "COMMIT"]);
+    });
+    assert_eq!(summary.passed(Reason::Doubt), 0, "{summary}");
+}
+
+/// As pmacct writes what it has counted, all in one transaction.
+#[test]
+fn addresses_are_in_no_doubt_if_they_are_plain() {
+    let setup = "CREATE TABLE t (a inet, b inet, c macaddr, d macaddr, n int)";
+    let summary = converts(setup, |client, round| {
+        let row = |a: &str, c: &str| {
+            format!(
+                "INSERT INTO t VALUES ('{a}', '10.1.0.{round}/24', '{c}', '08:00:2b:01:02:03', 1)"
+            )
+        };
+        let good = row("10.0.255.1", "00:00:00:00:00:fF");
+        let change =
+            format!("UPDATE t SET n = n + 1 WHERE a = '10.0.255.1' AND b = '10.1.0.{round}'");
+        client.queries(&["BEGIN", &good, &change, &good, "TABLE t", "COMMIT"]);
+    });
+    assert_eq!(summary.passed(Reason::Doubt), 0, "{summary}");
+    converts(setup, |client, round| {
+        let row =
+            |a: &str, b: &str| format!("INSERT INTO t VALUES ('{a}', '{b}', NULL, NULL, {round})");
+        client.query(&row("10.0.0.1", "::1"));
+        for (a, b) in [
+            ("10.0.0.256", "10.0.0.1/33"),
+            ("::1", "10.0.0"),
+            ("x", "::1"),
+        ] {
+            client.queries(&["BEGIN", &row(a, b), "ROLLBACK"]);
+        }
+    });
+}
+
 #[test]
 fn invalid_strings_among_many_fail_the_same() {
     converts(MANY_TYPES, |client, round| {
