@@ -40,12 +40,12 @@ impl Hop<'_> {
 
     /// Whether a read that may run elsewhere is to be sent there; if not, that is counted.
     #[inline]
-    pub(super) fn may_depart(&self, call: &Call, text: &[u8]) -> bool {
+    pub(super) fn may_depart(&mut self, call: &Call, text: &[u8]) -> bool {
         self.may_travel(call, text) && self.may_be_away()
     }
 
     /// The same of a read whose statement is not prepared at home.
-    pub(super) fn may_leave(&self, text: &[u8]) -> bool {
+    pub(super) fn may_leave(&mut self, text: &[u8]) -> bool {
         self.is_free_to_go(text) && self.may_be_away()
     }
 
@@ -61,12 +61,15 @@ impl Hop<'_> {
         !leaves && self.is_free_to_go(text)
     }
 
-    /// Whether the client's own server connection need not be used yet.
+    /// Whether the client's own server connection need not be used yet. When it is, the names may
+    /// be asked for if something was defined since, though nobody uses it: of what runs behind the
+    /// next definition, nobody could tell otherwise what there was when it ran.
     #[inline]
-    fn may_be_away(&self) -> bool {
+    fn may_be_away(&mut self) -> bool {
         let is_due = self.now.since(self.client.at_home) >= AWAY;
         if is_due {
             self.lent.counters().homes(Homing::Due);
+            self.client.habits.misses_names |= self.upstream.standing.database.has_old_names();
         }
         !is_due
     }

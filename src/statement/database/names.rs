@@ -36,6 +36,13 @@ impl Database {
         lock(&self.names).is_clear()
     }
 
+    /// Whether something was defined since the names were asked for.
+    #[must_use]
+    pub fn has_old_names(&self) -> bool {
+        let names = lock(&self.names);
+        !names.is_clear() || names.is_doubtful()
+    }
+
     /// The names that were told last, though they may be no longer known.
     #[must_use]
     pub fn told(&self) -> Option<Basis> {
