@@ -470,3 +470,34 @@ fn nobody_relies_on_what_another_is_looking_at() {
         looker.until_ready();
     }
 }
+
+/// A cast is made by a text, used, and dropped where no text says so. The catalog looks as it did
+/// before the cast was made, but what was prepared in between uses it.
+#[test]
+fn what_was_made_may_be_undone_where_nobody_sees_it() {
+    let setup = "CREATE TABLE t (id int PRIMARY KEY, a text); INSERT INTO t VALUES (1, 'x'); \
+        CREATE TYPE boxed AS (x text); CREATE FUNCTION wrap(text) RETURNS boxed LANGUAGE sql \
+        IMMUTABLE AS 'SELECT ROW($1)::boxed'; ANALYZE";
+    let proxy = Proxy::with(&server::address(), &[("catalog_watch_ms", "60000")]);
+    let database = server::database(setup);
+    let mut clients = [(); 2].map(|()| Client::login(proxy.address(), &database));
+    let read = "SELECT (a::boxed).x FROM t WHERE id = 1";
+    for client in &mut clients {
+        client.run("DO 'BEGIN END'");
+        client.run("SELECT a FROM t WHERE id = 1");
+    }
+    for round in 0..3 {
+        clients[0].run("CREATE CAST (text AS boxed) WITH FUNCTION wrap(text)");
+        for _ in 0..6 {
+            clients.iter_mut().for_each(|client| client.run(read));
+        }
+        clients[0].run("DO 'BEGIN DROP CAST (text AS boxed); END'");
+        for client in clients.iter_mut().rev() {
+            let answer = client.query(read);
+            let error = answer.iter().find(|frame| frame.tag == b'E');
+            let state = error.map(|error| error.sqlstate());
+            assert_eq!(state.as_deref(), Some("22P02"), "round {round}: {answer:?}");
+        }
+    }
+    assert!(proxy.converted() > 0, "{}", proxy.summary());
+}
