@@ -59,7 +59,7 @@ fn where_lessons_do_not_pay_shapes_wait_longer_until_they_do() {
     assert!(!database.owes(), "nothing was spent");
     database.pays(1_000);
     assert!(database.owes());
-    database.has_saved(4_000_000);
+    database.has_saved(2_000_000);
     assert!(!database.owes());
     database.pays(2_000);
     assert_eq!(lessons(1, true), 48);
