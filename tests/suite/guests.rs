@@ -319,12 +319,16 @@ fn what_makes_a_session_another_is_never_shared() {
 #[test]
 fn what_runs_elsewhere_is_timed_at_home_again_and_again() {
     let mut scene = Scene::with(4, &[("trials", "on")]);
-    scene.all_read("t", 200);
+    let before = scene.summary();
     let trials = |scene: &Scene| scene.summary().count(Counter::Trials);
-    let first = trials(&scene);
-    assert!(first >= 9, "{}", scene.summary());
-    // One in a second at most.
     let started = Instant::now();
+    while trials(&scene) < 9 {
+        scene.all_read("t", 50);
+        assert!(started.elapsed() < PATIENCE, "{}", scene.summary());
+    }
+    scene.all_read_elsewhere(&before, 1_000);
+    // One in a second at most.
+    let (first, started) = (trials(&scene), Instant::now());
     while trials(&scene) < first + 2 {
         scene.all_read("t", 500);
         assert!(
@@ -335,7 +339,6 @@ fn what_runs_elsewhere_is_timed_at_home_again_and_again() {
     }
     let most = started.elapsed().as_secs() + 2;
     assert!(trials(&scene) - first <= most, "{}", scene.summary());
-    assert!(scene.summary().count(Counter::ReadsShared) > 1_000);
 }
 
 #[test]
