@@ -100,6 +100,7 @@
 
 mod align;
 mod constant;
+mod deeds;
 mod differs;
 mod kinds;
 mod loose;
@@ -113,6 +114,7 @@ mod tree;
 mod visibility;
 
 pub(super) use align::Apart;
+pub(super) use deeds::is_as_good;
 pub(super) use differs::{arguments_apart, values_apart};
 pub(super) use meaning::Meaning;
 pub(super) use statistics::questions;

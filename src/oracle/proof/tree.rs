@@ -45,14 +45,6 @@ impl Plan {
         length(&self.0, partitions)
     }
 
-    /// Whether every table that this plan reads from end to end is read so by the other, too.
-    pub(in crate::oracle) fn searches_as(&self, other: &Self) -> bool {
-        let (mut these, mut others) = (Vec::new(), Vec::new());
-        whole(&self.0, &mut these);
-        whole(&other.0, &mut others);
-        these.iter().all(|table| others.contains(table))
-    }
-
     /// The plan with the rows of VALUES in place of those that functions return under their name.
     pub(super) fn with_rows(mut self) -> Self {
         replace_rows(&mut self.0);
@@ -87,21 +79,6 @@ fn length(node: &Value, partitions: bool) -> usize {
         fact => written(name, fact),
     });
     facts.sum()
-}
-
-/// Adds the tables, by the names they have in the text, that are read from end to end.
-fn whole<'a>(node: &'a Value, tables: &mut Vec<&'a str>) {
-    let Value::Object(node) = node else {
-        return;
-    };
-    let searches = ["Index Cond", "Recheck Cond", "TID Cond"];
-    let is_search = searches.iter().any(|label| node.contains_key(*label));
-    if node.contains_key("Relation Name") && !is_search {
-        tables.push(text(node, "Alias"));
-    }
-    if let Some(Value::Array(children)) = node.get("Plans") {
-        children.iter().for_each(|child| whole(child, tables));
-    }
 }
 
 /// Replaces the first function scan for rows, as the text has but one.
@@ -230,29 +207,6 @@ pub(super) mod tests {
         }
         for other in ["", "Result", "{}", "[", "null"] {
             assert_eq!(read(other), Err(Reason::DifferentPlan), "{other}");
-        }
-    }
-
-    #[test]
-    fn a_plan_that_reads_a_table_whole_does_not_search_as_one_that_searches() {
-        let node = |kind: &str, condition: &str| {
-            drawn(&format!(
-                "Nested Loop\n  Output: t.a\n -> Index Scan on public.t\n  \
-                 Index Cond: (t.id = 1)\n -> {kind} on public.u\n  {condition}\n  Output: u.a"
-            ))
-        };
-        let whole = node("Seq Scan", "Filter: (u.a = 1)");
-        let walks = node("Index Scan", "Filter: (u.a = 1)");
-        let finds = node("Index Scan", "Index Cond: (u.a = 1)");
-        let gathers = node("Bitmap Heap Scan", "Recheck Cond: (u.a = 1)");
-        for (plan, other, searches) in [
-            (&whole, &finds, false),
-            (&walks, &gathers, false),
-            (&whole, &walks, true),
-            (&finds, &whole, true),
-            (&gathers, &finds, true),
-        ] {
-            assert_eq!(plan.searches_as(other), searches, "{plan:?}");
         }
     }
 
