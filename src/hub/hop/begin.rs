@@ -142,8 +142,9 @@ impl Hop<'_> {
         }
         // What may be asked in front of it need not be in the transaction.
         let asked = self.circumstances().decide(rest);
-        // What would be timed is more than the statement.
+        // What would be timed is more than the statement, and what is relayed has another shape.
         self.client.habits.timing = None;
+        self.lent.met = None;
         match asked {
             Ok(Decision::Ask(..)) => asked,
             Ok(_) | Err(_) => decided,
