@@ -124,7 +124,6 @@ impl Circumstances<'_> {
     /// # Errors
     /// Why it is sent as it came.
     pub fn decide(&mut self, text: &[u8]) -> Result<Decision, Reason> {
-        self.lent.met = None;
         if self.lent.settings.mode == Policy::Off {
             return Err(Reason::Mode);
         }

@@ -68,6 +68,8 @@
 //! - No predicate is locked: the transaction is not serializable, which the default says (fact `s`)
 //!   and the session looks out for ([`Terms::one_row`](crate::statement::Terms)).
 //!
+//! So an audit lets another plan pass ([`is_as_good`]).
+//!
 //! **One plan.** Every value gets the same plan, because nothing the planner looks at depends on
 //! the value; so rows visited and locks are the same, too. Premises:
 //!

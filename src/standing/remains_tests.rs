@@ -30,15 +30,7 @@ fn runs(standing: &mut Standing, text: &str) {
 
 /// A look at the catalog sees this.
 fn look(database: &Database, sign: &str, now: u64) {
-    let sight = Sight {
-        sign: [sign.to_owned(), String::new()],
-        rights: String::new(),
-        last: 0,
-        reading: None,
-        horizon: None,
-        without: None,
-        made: database.made(),
-    };
+    let sight = Sight::of(sign, database.made());
     database.observed(sight, Millis(now), Millis(now), true);
 }
 

@@ -5,15 +5,7 @@ use crate::statement::names::Names;
 
 /// The catalog was looked at, from and to these milliseconds, and looked like this.
 fn observed(database: &Database, sign: &str, from: u64, to: u64) -> bool {
-    let sight = Sight {
-        sign: [sign.to_owned(), String::new()],
-        rights: String::new(),
-        last: 0,
-        reading: None,
-        horizon: None,
-        without: None,
-        made: database.made(),
-    };
+    let sight = Sight::of(sign, database.made());
     database.observed(sight, Millis(from), Millis(to), false)
 }
 

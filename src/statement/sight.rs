@@ -111,6 +111,22 @@ pub struct Sight {
     pub made: Made,
 }
 
+#[cfg(test)]
+impl Sight {
+    /// A look that has seen no more than this sign, of a catalog in which this was made.
+    pub(crate) fn of(sign: &str, made: Made) -> Self {
+        Self {
+            sign: [sign.to_owned(), String::new()],
+            rights: String::new(),
+            last: 0,
+            reading: None,
+            horizon: None,
+            without: None,
+            made,
+        }
+    }
+}
+
 /// What the catalog looked like last, and what was made since.
 #[derive(Debug, Default)]
 pub(super) struct Seen {

@@ -226,3 +226,20 @@ fn a_session_that_is_told_of_statements_is_told_of_its_begin() {
         client.queries(&["BEGIN", &read, "COMMIT"]);
     });
 }
+
+/// What is known by its words is the statement behind the BEGIN, and not the text that is relayed.
+#[test]
+fn what_stands_behind_a_begin_is_not_the_whole_text() {
+    let proxy = Proxy::with(&server::address(), &[("prepare_threshold", "10"), WATCHED]);
+    let database = server::database(SETUP);
+    let mut client = Client::login(proxy.address(), &database);
+    for id in 1..20 {
+        client.run(&format!("SELECT n FROM t WHERE id = {id}"));
+    }
+    assert!(proxy.converted() > 0, "{}", proxy.summary());
+    for id in 1..5 {
+        client.run(&format!("SELECT id FROM t WHERE id = {id}"));
+    }
+    let answer = client.query("BEGIN; SELECT id FROM t WHERE id = 5");
+    assert_eq!(tags(&answer), "CTDCZ");
+}

@@ -142,7 +142,7 @@ impl Hop<'_> {
         }
         // What may be asked in front of it need not be in the transaction.
         let asked = self.circumstances().decide(rest);
-        // What would be timed is more than the statement, and what is relayed has another shape.
+        // What would be timed, and what is relayed, is more than the statement that was met.
         self.client.habits.timing = None;
         self.lent.met = None;
         match asked {

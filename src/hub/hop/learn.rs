@@ -144,8 +144,6 @@ impl Hop<'_> {
                     self.client.habits.want(lesson.text(), *plans);
                 }
                 let text = std::mem::take(&mut self.client.query);
-                // What was found last may have been for another text.
-                self.lent.met = None;
                 match self.client.is_loose {
                     true => self.at_home(Err(reason), &text),
                     false => self.relay_query(&text, reason),

@@ -7,12 +7,12 @@ use super::tree::{Facts, Plan, text};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The plans of one statement, of which another may be as good: both compute with the same
-/// operators, functions and types, and every table that `plan` reads from end to end is read so by
-/// `other`, too. What else is different is how rows are found, and which columns go along.
+/// Whether both compute with the same operators, functions and types, and every table that `plan`
+/// reads from end to end is read so by `other`, too. What else is different between two plans of
+/// one text is how rows are found, and which columns go along.
 ///
-/// The server keeps a generic plan that was made when a table was small; and if names have come to
-/// mean something else, the plan shows it.
+/// The server keeps a generic plan that was made when a table was small; and where names have come
+/// to mean something else unseen, the words of the plan may be others.
 pub(in crate::oracle) fn is_as_good(plan: &Plan, other: &Plan, types: &[u32]) -> bool {
     let (of_plan, of_other) = (Deeds::of(plan, types), Deeds::of(other, types));
     of_plan.computes == of_other.computes && of_plan.whole.is_subset(&of_other.whole)
